@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// First word of a circuit; changes with the layout.
 const MAGIC: u32 = 0xf1ab_0001;
 
-/// Which end's count of slots.
+/// Selects the slot counter of one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Index {
     /// The generator's.
@@ -26,7 +26,7 @@ pub(super) enum Index {
     Drained,
 }
 
-/// A count on separate cache lines: processors fetch lines in pairs.
+/// A counter on separate cache lines: processors fetch lines in pairs.
 #[repr(C, align(128))]
 struct Count(AtomicU32);
 
@@ -43,7 +43,7 @@ struct Slot {
     frames: [Frame; BATCH],
 }
 
-/// The mapping.
+/// The mapping of a circuit.
 #[derive(Debug)]
 pub(super) struct Memory {
     file: File,
@@ -52,9 +52,9 @@ pub(super) struct Memory {
     slots: u32,
 }
 
-// SAFETY: the mapping lives as long as the value. What is in it is reached by atomics,
-// and by `slot`, whose callers (the three ends, each in one thread) never have the same
-// slot at a time.
+// SAFETY: the mapping lives as long as the value. Its contents are accessed by atomics, and by
+// `slot`, whose callers (the three ends, each in one thread) never own the same slot at the same
+// time.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -78,23 +78,23 @@ impl Memory {
         let failed = |e: io::Error| NetioError::system(format!("opening {}", path.display()), e);
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
         let length = fstat(&file).map_err(|e| failed(e.into()))?.st_size as usize;
-        // The header says how many slots there are, but the file's length decides what
-        // may be touched: a circuit has as many as it has room for.
+        // The header contains the number of slots, but the file's length decides which memory may
+        // be accessed.
         let slots = length.saturating_sub(size_of::<Header>()) / size_of::<Slot>();
         let no_circuit = || failed(io::Error::other("this is no circuit of fwdlab"));
         let slots = u32::try_from(slots).ok().filter(|slots| (1..=SLOTS_MAX).contains(slots));
         let slots = slots.filter(|&slots| bytes_of(slots) == length).ok_or_else(no_circuit)?;
         let memory = Memory::map(file, slots)?;
         let header = memory.header();
-        let sound = header.magic.load(Ordering::Acquire) == MAGIC
+        let is_valid = header.magic.load(Ordering::Acquire) == MAGIC
             && header.slots.load(Ordering::Relaxed) == slots;
-        if sound { Ok(memory) } else { Err(no_circuit()) }
+        if is_valid { Ok(memory) } else { Err(no_circuit()) }
     }
 
     fn map(file: File, slots: u32) -> Result<Memory, NetioError> {
         let bytes = bytes_of(slots);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping where the kernel chooses; the file is as long as this.
+        // SAFETY: a new mapping at an address that the kernel chooses; the file has this length.
         let base = unsafe {
             mmap(null_mut(), bytes, access, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
         }
@@ -111,8 +111,8 @@ impl Memory {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with a header, page-aligned, of atomics only: any
-        // bytes are one, and others may change them.
+        // SAFETY: the mapping begins with a header, page-aligned, of atomics only: any bytes are
+        // valid, and others may change them.
         unsafe { &*self.base.cast::<Header>() }
     }
 
@@ -126,18 +126,18 @@ impl Memory {
         self.header().counts[index as usize].0.store(value, Ordering::Release);
     }
 
-    /// Number and frames of the slot that count `at` leads to.
+    /// Returns the count and the frames of the slot at counter `at`.
     ///
-    /// Only for an end to which the slot belongs.
+    /// Only for the end that owns the slot.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn slot(&self, at: u32) -> (&mut u32, &mut [Frame; BATCH]) {
         let offset = size_of::<Header>() + (at % self.slots) as usize * size_of::<Slot>();
-        // SAFETY: the slot lies inside the mapping (reduced to `slots`, which `map`'s
-        // length was made from) and is aligned (the header's size and a slot's are
-        // multiples of a frame's alignment). Any bytes are a number and frames. The
-        // caller has the slot for itself: it was let go by the end before it, with
-        // Release, and seen with Acquire.
+        // SAFETY: the slot is inside the mapping (reduced to `slots`, from which `map` computed the
+        // length) and is aligned (the sizes of the header and of a slot are multiples of a frame's
+        // alignment). Any bytes are a valid count and valid frames. The caller owns the slot
+        // exclusively: the previous end released it with Release, and the caller observed that with
+        // Acquire.
         let slot = unsafe { &mut *self.base.add(offset).cast::<Slot>() };
         (&mut slot.count, &mut slot.frames)
     }
@@ -147,7 +147,7 @@ const _: () = assert!(size_of::<Header>().is_multiple_of(align_of::<Slot>()));
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: what `map` mapped, on drop of its only owner.
+        // SAFETY: the range that `map` mapped, on drop of its only owner.
         let _ = unsafe { munmap(self.base.cast(), self.bytes) };
     }
 }

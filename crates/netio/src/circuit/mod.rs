@@ -24,67 +24,66 @@ use memory::{Index, Memory};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Default number of slots: as many frames as the receive ring of many network cards
-/// has (2048).
+/// Default number of slots: as many frames as the receive ring of many network cards holds (2048).
 pub const SLOTS: u32 = 32;
-/// Most slots.
+/// Maximum number of slots.
 pub const SLOTS_MAX: u32 = 1024;
 /// Port of the router that faces the generator.
 pub const NEAR: u8 = 0;
 /// Port of the router that faces the sink.
 pub const FAR: u8 = 1;
 
-/// One wire. Its three ends are made once each.
+/// One wire. Create each of its three ends only once.
 #[derive(Debug)]
 pub struct Circuit {
     memory: Arc<Memory>,
 }
 
 impl Circuit {
-    /// New memory for this many slots (1 to [`SLOTS_MAX`]).
+    /// Allocates a circuit of `slots` slots (1 to [`SLOTS_MAX`]).
     ///
     /// # Errors
-    /// When there is not enough.
+    /// If there is not enough memory.
     pub fn new(slots: u32) -> Result<Circuit, NetioError> {
         Ok(Circuit { memory: Arc::new(Memory::new(slots.clamp(1, SLOTS_MAX))?) })
     }
 
-    /// The memory of another process's circuit.
+    /// Opens another process's circuit.
     ///
     /// # Errors
-    /// When it can't be opened, or is no circuit.
+    /// If it can't be opened, or is not a circuit.
     pub fn open(path: &Path) -> Result<Circuit, NetioError> {
         Ok(Circuit { memory: Arc::new(Memory::open(path)?) })
     }
 
-    /// Where other processes of this user find it, as long as this one keeps it.
+    /// Path for other processes of this user, valid while this process keeps the circuit.
     pub fn path(&self) -> PathBuf {
         self.memory.path()
     }
 
-    /// Makes all buffers hold these bytes, before anything is sent.
+    /// Fills all buffers with these bytes, before anything is sent.
     pub fn prepare(&self, bytes: &[u8]) {
         for at in 0..self.memory.slots() {
             // No end owns a slot yet.
             let (_, frames) = self.memory.slot(at);
             for frame in frames {
-                // A template is an Ethernet frame, which every buffer holds.
+                // Cannot fail: a template is an Ethernet frame, which fits every buffer.
                 let _ = frame.receive(NEAR, bytes);
             }
         }
     }
 
-    /// The generator's end.
+    /// Returns the generator's end.
     pub fn feeder(&self) -> Feeder {
         Feeder(self.end(Index::Fed, Index::Drained, self.memory.slots()))
     }
 
-    /// The router's end.
+    /// Returns the router's end.
     pub fn transit(&self) -> Transit {
         Transit(self.end(Index::Passed, Index::Fed, 0))
     }
 
-    /// The sink's end.
+    /// Returns the sink's end.
     pub fn drain(&self) -> Drain {
         Drain(self.end(Index::Drained, Index::Passed, 0))
     }
@@ -96,14 +95,14 @@ impl Circuit {
     }
 }
 
-/// Common to the three ends: each may take the slots that the end before it has released,
-/// in order.
+/// State common to the three ends: each may take the slots that the previous end has released, in
+/// order.
 #[derive(Debug)]
 struct End {
     memory: Arc<Memory>,
     own: Index,
     before: Index,
-    /// Slots that it may be ahead of the one before: those that were empty at first.
+    /// Slots that this end may be ahead of the previous one: the initially empty ones.
     lead: u32,
     /// Number of slots released so far, modulo 2^32.
     at: u32,
@@ -123,8 +122,8 @@ impl End {
 
     #[inline]
     fn slot(&mut self) -> Option<(&mut u32, &mut [Frame; BATCH])> {
-        // Ours until `release`: every end has at most one slot at a time, and the
-        // indices say whose the others are.
+        // Owned until `release`: every end has at most one slot at a time, and the indices
+        // determine the owners of the others.
         self.has_slot().then(|| self.memory.slot(self.at))
     }
 
@@ -142,8 +141,8 @@ impl End {
 pub struct Feeder(End);
 
 impl Feeder {
-    /// The buffers of the next slot, the same ones until [`Feeder::publish`]; none
-    /// while the wire is full.
+    /// Returns the buffers of the next slot, the same ones until [`Feeder::publish`]; `None` while
+    /// the wire is full.
     #[inline]
     pub fn slot(&mut self) -> Option<&mut [Frame; BATCH]> {
         self.0.slot().map(|(_, frames)| frames)
@@ -164,7 +163,7 @@ impl Feeder {
 pub struct Transit(End);
 
 impl Transit {
-    /// The next frames, to be changed in place; none when there are none.
+    /// Returns the next frames, to be changed in place; `None` if there are none.
     #[inline]
     pub fn slot(&mut self) -> Option<&mut [Frame]> {
         self.0.slot().map(|(count, frames)| &mut frames[..(*count as usize).min(BATCH)])
@@ -182,7 +181,7 @@ impl Transit {
 pub struct Drain(End);
 
 impl Drain {
-    /// The next frames; none when there are none.
+    /// Returns the next frames; `None` if there are none.
     #[inline]
     pub fn slot(&mut self) -> Option<&[Frame]> {
         self.0.slot().map(|(count, frames)| &frames[..(*count as usize).min(BATCH)])
@@ -201,7 +200,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn slots_go_round_in_order_through_another_mapping() {
+    fn slots_keep_order_across_mappings() {
         const BATCHES: u32 = 3000;
         let near = Circuit::new(3).expect("memory");
         let far = Circuit::open(&near.path()).expect("its path");
@@ -243,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wire_is_full_and_empty_where_it_should_be() {
+    fn wire_reports_full_and_empty() {
         let circuit = Circuit::new(2).expect("memory");
         let (mut feeder, mut transit, mut drain) =
             (circuit.feeder(), circuit.transit(), circuit.drain());
         assert!(transit.slot().is_none() && drain.slot().is_none());
-        // Nothing to let go: nothing happens.
+        // Without a slot to release, nothing happens.
         transit.publish();
         drain.release();
         feeder.publish(1);
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_circuit_is_not_opened() {
+    fn open_rejects_other_files() {
         let error = Circuit::open(Path::new("/proc/self/exe")).expect_err("no circuit");
         assert!(error.to_string().contains("/proc/self/exe"), "{error}");
         let error = Circuit::open(Path::new("/dev/null")).expect_err("no circuit");

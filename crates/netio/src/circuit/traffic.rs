@@ -1,10 +1,9 @@
 //! Generator and sink of the testbed `memory`.
 //!
-//! One thread does both, which costs less than passing cache lines between two threads.
-//! Without a rate it fills all free slots of every wire: nothing is lost before the
-//! router, and the rate is the router's capacity. With a rate it follows the schedule,
-//! and a packet that finds its wire full is sent and lost, as in the receive ring of a
-//! network card.
+//! One thread does both, which costs less than passing cache lines between two threads. Without a
+//! rate it fills all free slots of every wire: nothing is lost before the router, and the rate is
+//! the router's capacity. With a rate it follows the schedule. A packet that finds its wire full
+//! counts as sent and lost, as in the receive ring of a network card.
 
 mod generator;
 
@@ -28,25 +27,24 @@ pub struct TrafficConfig {
     pub cpu: u16,
     /// Frames.
     pub template: Template,
-    /// The wire that each flow takes, by its number: source index x destinations +
-    /// destination index.
+    /// Wire of each flow, by flow number: source index x destinations + destination index.
     pub wires: Vec<u16>,
-    /// Packets per second; none for as fast as the wires take them.
+    /// Packets per second; `None` for as fast as the wires accept them.
     pub rate_pps: Option<f64>,
-    /// Write the sending time into every packet; with a rate, the time at which it was due.
+    /// Write the sending time into every packet; with a rate, the scheduled time.
     pub timestamps: bool,
-    /// The MACs that packets arrive with: to and from whom; none: any.
+    /// Destination and source MACs of arriving packets; `None` for any.
     pub arriving: Option<([u8; 6], [u8; 6])>,
-    /// Carry the packets from generator to sink without a router: the ceiling.
+    /// Carry the packets from generator to sink without a router: the upper limit of the testbed.
     pub bypass: bool,
-    /// What is sent beside these packets while the phase is [`Phase::Window`].
+    /// Flood to send in addition to these packets during [`Phase::Window`].
     pub flood: Option<Flood>,
-    /// What is sent the other way at the same time, packet by packet in turn with these.
+    /// Traffic in the opposite direction, interleaved packet by packet with these.
     pub back: Option<Back>,
 }
 
-/// The packets of the other direction, beside those of a [`TrafficConfig`], whose rate is that
-/// of both together.
+/// Packets of the opposite direction of a [`TrafficConfig`], whose rate is the rate of both
+/// directions together.
 #[derive(Clone, Debug)]
 pub struct Back {
     /// As [`TrafficConfig::template`].
@@ -63,7 +61,7 @@ struct Shared {
     phase: AtomicU8,
     ways: Vec<Counting>,
     missed: AtomicU64,
-    /// Bits of the rate wanted from now on; 0 for the configured one.
+    /// Bits of the newly requested rate; 0 for the configured rate.
     rate: AtomicU64,
     full: AtomicU64,
     returned: AtomicU64,
@@ -77,7 +75,7 @@ struct Counting {
     sent: [AtomicU64; PHASES],
     /// Counts, updated after each slot.
     counts: Mutex<Received>,
-    /// Held by the thread while it counts a batch; none before it has started.
+    /// Locked by the thread while it counts a batch; `None` before it has started.
     arrivals: Mutex<Option<Arrivals>>,
 }
 
@@ -87,7 +85,7 @@ const GO: u8 = 1;
 const DRAIN: u8 = 2;
 const END: u8 = 3;
 
-/// The thread at work.
+/// The running thread.
 #[derive(Debug)]
 pub struct Traffic {
     shared: Arc<Shared>,
@@ -99,11 +97,11 @@ impl Traffic {
     /// Starts the thread, which waits for [`Traffic::start`].
     ///
     /// # Errors
-    /// When the thread can't be started, or `cpu` is not ours.
+    /// If the thread can't be started, or `cpu` is not available.
     pub fn new(config: TrafficConfig, circuits: &[Circuit]) -> Result<Traffic, NetioError> {
-        let ways = config.ways().into_iter().map(|way| {
-            let expected = config.expected(&way);
-            let arrivals = Arrivals::new(&expected, Routes::Wires(way.wires));
+        let ways = config.ways().into_iter().map(|direction| {
+            let expected = config.expected(&direction);
+            let arrivals = Arrivals::new(&expected, Routes::Wires(direction.wires));
             Counting {
                 expected,
                 sent: Default::default(),
@@ -114,14 +112,14 @@ impl Traffic {
         let shared = Arc::new(Shared { ways: ways.collect(), ..Shared::default() });
         let wires = circuits.iter().enumerate();
         let wires = wires.map(|(number, circuit)| Wire::new(circuit, number, &config)).collect();
-        let theirs = shared.clone();
+        let thread_shared = shared.clone();
         let (pinned, is_pinned) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("traffic".into()).spawn(move || {
             let result = affinity::pin_thread(&[config.cpu]);
-            let go_on = result.is_ok();
+            let is_ready = result.is_ok();
             let _ = pinned.send(result.map(|()| affinity::this_task()));
-            if go_on {
-                Generator::new(config, wires, theirs).run();
+            if is_ready {
+                Generator::new(config, wires, thread_shared).run();
             }
         });
         let thread = thread.map_err(|e| NetioError::system("starting thread traffic", e))?;
@@ -138,16 +136,16 @@ impl Traffic {
         }
     }
 
-    /// The directions: the one from the near side, then the other one, if there is one.
+    /// Returns the directions: the one from the near side, then the opposite one, if configured.
     pub fn ways(&self) -> Vec<Way<'_>> {
         self.shared.ways.iter().map(Way).collect()
     }
 
-    fn forth(&self) -> Way<'_> {
+    fn forward(&self) -> Way<'_> {
         Way(&self.shared.ways[0])
     }
 
-    /// What the sink checks packets from the near side for.
+    /// Returns the sink's expectations of packets from the near side.
     pub fn expected(&self) -> &Expected {
         &self.shared.ways[0].expected
     }
@@ -157,12 +155,12 @@ impl Traffic {
         self.task
     }
 
-    /// Packets that came back to the generator's side: answers of the router.
+    /// Returns the number of packets that came back to the generator's side: answers of the router.
     pub fn returned(&self) -> u64 {
         self.shared.returned.load(Ordering::Relaxed)
     }
 
-    /// What counts the packets that found their wire full.
+    /// Returns the counter of packets that found their wire full.
     pub fn full(&self) -> Full {
         Full(Arc::clone(&self.shared))
     }
@@ -179,7 +177,7 @@ impl Traffic {
         self.shared.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// Begins sending.
+    /// Starts sending.
     pub fn start(&self) {
         self.give(GO);
     }
@@ -187,51 +185,51 @@ impl Traffic {
     /// Stops sending and waits until it has stopped; packets in flight are still counted.
     pub fn stop(&self) {
         self.give(DRAIN);
-        let working = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        while !self.shared.idle.load(Ordering::Acquire) && working() {
+        let is_running = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while !self.shared.idle.load(Ordering::Acquire) && is_running() {
             thread::sleep(Duration::from_micros(200));
         }
     }
 
-    /// Sends at another rate from now on, packets per second; only where a rate was set.
+    /// Changes the rate, in packets per second; only if a rate was configured.
     pub fn set_rate(&self, rate_pps: f64) {
         self.shared.rate.store(rate_pps.to_bits(), Ordering::Relaxed);
     }
 
-    /// Packets sent from the near side in each phase so far.
+    /// Returns the number of packets sent from the near side in each phase so far.
     pub fn sent(&self) -> [u64; PHASES] {
-        self.forth().sent()
+        self.forward().sent()
     }
 
-    /// Packets given up because the generator was late (paced sending only).
+    /// Returns the number of packets given up because the generator was late (paced sending only).
     pub fn missed(&self) -> u64 {
         self.shared.missed.load(Ordering::Relaxed)
     }
 }
 
-/// Counts the packets that found their wire full (paced sending only); to be read while
-/// the traffic is at work.
+/// Counter of packets that found their wire full (paced sending only); to be read while the traffic
+/// is running.
 #[derive(Clone, Debug)]
 pub struct Full(Arc<Shared>);
 
 impl Full {
-    /// Packets so far.
+    /// Returns the number of packets so far.
     pub fn packets(&self) -> u64 {
         self.0.full.load(Ordering::Acquire)
     }
 }
 
-/// What is counted of one direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'a>(&'a Counting);
 
 impl Way<'_> {
-    /// What the sink checks its packets for.
+    /// Returns the sink's expectations of the packets.
     pub fn expected(&self) -> &Expected {
         &self.0.expected
     }
 
-    /// Packets sent in each phase so far.
+    /// Returns the number of packets sent in each phase so far.
     pub fn sent(&self) -> [u64; PHASES] {
         std::array::from_fn(|phase| self.0.sent[phase].load(Ordering::Acquire))
     }
@@ -255,18 +253,18 @@ impl Receiver for Way<'_> {
     }
 }
 
-/// That of the direction from the near side.
+/// The receiver of the direction from the near side.
 impl Receiver for Traffic {
     fn received(&self) -> Received {
-        self.forth().received()
+        self.forward().received()
     }
 
     fn flows(&self) -> Option<FlowSummary> {
-        self.forth().flows()
+        self.forward().flows()
     }
 
     fn delays(&self) -> Option<Delays> {
-        self.forth().delays()
+        self.forward().delays()
     }
 
     fn dropped(&self) -> u64 {
@@ -275,18 +273,18 @@ impl Receiver for Traffic {
 }
 
 impl TrafficConfig {
-    /// Its directions.
+    /// Returns the directions.
     fn ways(&self) -> Vec<Back> {
         let TrafficConfig { template, wires, arriving, .. } = self.clone();
         [Back { template, wires, arriving }].into_iter().chain(self.back.clone()).collect()
     }
 
-    /// The expected packets.
-    fn expected(&self, way: &Back) -> Expected {
+    /// Returns the expected packets of a direction.
+    fn expected(&self, direction: &Back) -> Expected {
         Expected {
-            template: way.template.clone(),
-            destination_mac: way.arriving.map(|(to, _)| to),
-            source_mac: way.arriving.map(|(_, from)| from),
+            template: direction.template.clone(),
+            destination_mac: direction.arriving.map(|(to, _)| to),
+            source_mac: direction.arriving.map(|(_, from)| from),
             translated: None,
             hops: u8::from(!self.bypass),
             senders: 16,
@@ -297,7 +295,7 @@ impl TrafficConfig {
     }
 }
 
-/// A count is whole whenever its lock is free: nothing panics while it is held.
+/// Locks a counter. It is always consistent, because nothing panics while the lock is held.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Capture files: read as incoming frames of a port, written with its outgoing ones.
+//! Capture files: read as the incoming frames of a port, and written with its outgoing frames.
 //!
-//! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with
-//! nanoseconds (draft-ietf-opsawg-pcap). Frames come as fast as they are asked for: the
-//! times in a file are not looked at. Ethernet only.
+//! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with nanoseconds
+//! (draft-ietf-opsawg-pcap). Reading ignores the times in a file and returns frames immediately.
+//! Ethernet only.
 
 mod port;
 mod read;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// A port at which a file's frames come in and whose outgoing frames go into another.
+/// A port that receives the frames of one file and writes outgoing frames to another.
 pub struct PcapPort {
     number: u8,
     input: Option<PcapReader>,
@@ -19,12 +19,12 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Opens the files: without input nothing comes in, without output all that is sent
-    /// is gone.
+    /// Opens the files. Without input the port receives nothing; without output, sent frames are
+    /// discarded.
     ///
     /// # Errors
-    /// When a file can't be opened, the input is not of Ethernet frames (other link types
-    /// are found when frames of theirs come), or both are the same file.
+    /// If a file can't be opened, the input's link type is not Ethernet (pcapng files report other
+    /// link types with their first frame), or both are the same file.
     pub fn open(
         input: Option<&Path>,
         output: Option<&Path>,
@@ -49,10 +49,10 @@ impl PcapPort {
         Ok(PcapPort { number, input, output: output.transpose()?, missed: 0 })
     }
 
-    /// Writes out what waits in memory, as [`Port::wait`] and dropping do.
+    /// Writes buffered data, as [`Port::wait`] and dropping do.
     ///
     /// # Errors
-    /// What writing gives; dropping keeps silent about it.
+    /// The error of writing; dropping ignores it.
     pub fn flush(&mut self) -> Result<(), NetioError> {
         let Some((path, output)) = &mut self.output else { return Ok(()) };
         output.flush().map_err(|e| NetioError::system(format!("writing {path}"), e))
@@ -99,7 +99,8 @@ impl Port for PcapPort {
         Ok(())
     }
 
-    /// Frames that are not in the file whole, or longer than a [`crate::Frame`] can be.
+    /// Returns the number of frames that are truncated in the file, or longer than a
+    /// [`crate::Frame`] can be.
     fn missed(&mut self) -> u64 {
         self.missed
     }

@@ -1,4 +1,4 @@
-//! Reading pcap and pcapng.
+//! Reads pcap and pcapng.
 
 use crate::NetioError;
 use crate::frame::Frame;
@@ -8,33 +8,32 @@ use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fs::File;
 use std::path::Path;
 
-/// Bytes read at once, and the longest record: programs capture frames of 256 KiB at
-/// most.
+/// Bytes read in one go, and the longest record: programs capture frames of at most 256 KiB.
 const BUFFER_BYTES: usize = 288 << 10;
 
 /// A file of captured frames.
 pub(super) struct PcapReader {
     path: String,
     reader: Box<dyn PcapReaderIterator + Send>,
-    /// What the frames of each interface are. A pcap file has one interface.
+    /// Link type of each interface. A pcap file has one interface.
     links: Vec<Linktype>,
 }
 
-/// What came next in a file.
+/// The next item of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A frame.
     Frame,
-    /// A frame that is not there whole, or longer than a [`Frame`] can be.
+    /// A frame that is truncated, or longer than a [`Frame`] can be.
     Missed,
-    /// Nothing any more.
+    /// End of the file.
     End,
 }
 
-/// What a look at the file says.
+/// Result of parsing a block.
 enum Look {
     Next(Next, usize),
-    /// Something that is no frame, of so many bytes.
+    /// A block of this many bytes that is not a frame.
     Skip(usize),
     ReadOn,
     Wrong(String),
@@ -51,10 +50,10 @@ impl PcapReader {
         }
     }
 
-    /// Reads the next frame, which came in at port `number`.
+    /// Reads the next frame as received at port `number`.
     ///
     /// # Errors
-    /// [`NetioError::Capture`] where the file can't be understood.
+    /// [`NetioError::Capture`] if the file is malformed.
     pub(super) fn next(&mut self, number: u8, frame: &mut Frame) -> Result<Next, NetioError> {
         loop {
             let look = match self.reader.next() {
@@ -81,7 +80,7 @@ impl PcapReader {
         if let Some(why) = failed {
             return Err(self.wrong(why));
         }
-        // Neither more nor the end: it would be so for ever.
+        // Neither more data nor the end: a retry would loop forever.
         if self.reader.data().len() == before && !self.reader.reader_exhausted() {
             return Err(self.wrong("a record that is too long".into()));
         }
@@ -94,7 +93,7 @@ impl PcapReader {
     }
 }
 
-/// Understands one block of a file; `bytes` long.
+/// Interprets one block of a file, `bytes` long.
 fn look_at(
     block: &PcapBlockOwned,
     bytes: usize,
@@ -122,7 +121,7 @@ fn look_at(
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
             (0, packet.packet_data(), packet.orig_len())
         }
-        // Names, statistics, secrets, what others invented.
+        // Names, statistics, secrets, custom blocks.
         PcapBlockOwned::NG(_) => return Look::Skip(bytes),
     };
     match links.get(interface) {
@@ -137,7 +136,7 @@ fn look_at(
     }
 }
 
-/// What is wrong, in our words: the parser's would show the bytes.
+/// Describes an error without the bytes that the parser's message includes.
 fn words<I>(error: &PcapError<I>) -> String {
     match error {
         PcapError::Eof => "the file is empty".into(),

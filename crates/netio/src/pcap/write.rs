@@ -1,64 +1,64 @@
-//! Writing pcap.
+//! Writes pcap.
 
 use std::io::{self, Write};
 
-/// The format with nanoseconds, in whatever byte order the file is in.
+/// Magic number of the format with nanoseconds, in the byte order of the file.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const VERSION: [u16; 2] = [2, 4];
-/// Longest frame that readers must expect, as other programs say too.
+/// Maximum frame length that readers must expect, as in other programs.
 const SNAP_BYTES: u32 = 262_144;
 const LINKTYPE_ETHERNET: u32 = 1;
 
 /// Writes frames with their times, in little endian.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
-    to: W,
+    output: W,
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Begins a file: writes its header.
+    /// Begins a file by writing its header.
     ///
     /// # Errors
-    /// What writing gives.
-    pub fn new(mut to: W) -> io::Result<PcapWriter<W>> {
-        to.write_all(&MAGIC.to_le_bytes())?;
+    /// If writing fails.
+    pub fn new(mut output: W) -> io::Result<PcapWriter<W>> {
+        output.write_all(&MAGIC.to_le_bytes())?;
         for number in VERSION {
-            to.write_all(&number.to_le_bytes())?;
+            output.write_all(&number.to_le_bytes())?;
         }
         // Time zone and accuracy are always 0.
         for number in [0, 0, SNAP_BYTES, LINKTYPE_ETHERNET] {
-            to.write_all(&number.to_le_bytes())?;
+            output.write_all(&number.to_le_bytes())?;
         }
-        Ok(PcapWriter { to })
+        Ok(PcapWriter { output })
     }
 
-    /// Writes a frame that passed `time_ns` nanoseconds after 1970.
+    /// Writes a frame seen `time_ns` nanoseconds after 1970.
     ///
     /// # Errors
-    /// What writing gives.
+    /// If writing fails.
     pub fn write(&mut self, time_ns: i64, bytes: &[u8]) -> io::Result<()> {
         let time_ns = time_ns.max(0) as u64;
         let length = bytes.len() as u32;
         let mut header = [0; 16];
         let numbers =
             [(time_ns / 1_000_000_000) as u32, (time_ns % 1_000_000_000) as u32, length, length];
-        for (place, number) in header.chunks_exact_mut(4).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
+        for (field, number) in header.chunks_exact_mut(4).zip(numbers) {
+            field.copy_from_slice(&number.to_le_bytes());
         }
-        self.to.write_all(&header)?;
-        self.to.write_all(bytes)
+        self.output.write_all(&header)?;
+        self.output.write_all(bytes)
     }
 
-    /// Hands everything on that waits in buffers.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// What writing gives.
+    /// If writing fails.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        self.output.flush()
     }
 
-    /// What was written to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
-        self.to
+        self.output
     }
 }

@@ -7,10 +7,10 @@ use crate::port::{Port, Sent};
 use crate::{NetioError, clock};
 use std::io::{self, Write};
 
-/// Writes what comes in and what shall go out, with times in nanoseconds, as pcap.
+/// Writes incoming and outgoing frames as pcap, with times in nanoseconds.
 ///
-/// Frames of a batch share their time: the one at which the router had it. Frames that
-/// find no room to be sent are in the file too.
+/// Frames of a batch share one time: when the router had the batch. The file also contains outgoing
+/// frames that find no room.
 #[derive(Debug)]
 pub struct PcapTap<P, W: Write> {
     port: P,
@@ -19,10 +19,10 @@ pub struct PcapTap<P, W: Write> {
 }
 
 impl<P: Port, W: Write + Send> PcapTap<P, W> {
-    /// Begins a capture of what passes `port`, which has this number.
+    /// Begins a capture of the frames that pass `port`, which has this number.
     ///
     /// # Errors
-    /// What writing gives.
+    /// If writing fails.
     pub fn new(port: P, number: u8, to: W) -> Result<PcapTap<P, W>, NetioError> {
         Ok(PcapTap { port, number, writer: PcapWriter::new(to).map_err(failed)? })
     }
@@ -53,7 +53,7 @@ impl<P: Port, W: Write + Send> Port for PcapTap<P, W> {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
-        // Before it is sent: afterwards the batch may hold anything.
+        // Before sending: afterwards the contents of the batch are unspecified.
         let number = Some(self.number);
         self.write(batch.frames().iter().filter(|frame| frame.egress() == number))?;
         self.port.send(batch)
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_directions_are_written_with_their_times() {
+    fn tap_captures_both_directions_with_times() {
         let before = clock::realtime_ns();
         let port = FakePort { incoming: vec![vec![1; 60], vec![2; 61]], ..FakePort::default() };
         let mut tap = PcapTap::new(port, NUMBER, Vec::new()).expect("a header");

@@ -1,10 +1,10 @@
-//! Checksums that were left to a device, completed.
+//! Completes checksums left to a device.
 //!
-//! On a virtual link (veth, tap) stacks leave checksums of TCP and UDP to a device that there
-//! isn't: the other end is told, and trusts what never left the machine's memory. A router
-//! that takes the frames out has to complete them, or every receiver beyond drops them.
-//! AF_PACKET tells which frames these are; AF_XDP doesn't, and they are known by what stands
-//! in the checksum's place ([`fwdlab_packet::checksum::complete`]).
+//! On a virtual link (veth, tap) stacks leave TCP and UDP checksums to a nonexistent device: the
+//! other end is notified, and trusts data that never left the machine's memory. A router that takes
+//! frames from such a link has to complete the checksums, or every receiver beyond drops the
+//! frames. AF_PACKET marks these frames. AF_XDP does not; they are recognised by the contents of
+//! the checksum field ([`fwdlab_packet::checksum::complete`]).
 
 use crate::NetioError;
 use crate::frame::Batch;
@@ -14,14 +14,14 @@ use fwdlab_packet::checksum;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A port whose frames come in with whole checksums.
+/// A port whose received frames have complete checksums.
 pub struct CompleteTap {
     port: Box<dyn Port>,
     completed: Arc<AtomicU64>,
 }
 
 impl CompleteTap {
-    /// Completes checksums of what `port` receives, and counts them in `completed`.
+    /// Completes the checksums of frames that `port` receives, and counts them in `completed`.
     pub fn new(port: Box<dyn Port>, completed: Arc<AtomicU64>) -> CompleteTap {
         CompleteTap { port, completed }
     }

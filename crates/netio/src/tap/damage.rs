@@ -1,4 +1,4 @@
-//! Damage to a benchmark packet as devices do it, not noise on a cable: one field is wrong,
+//! Damage to a benchmark packet as devices cause it, unlike noise on a cable: one field is wrong,
 //! and everything else is right, checksums included.
 
 use crate::frame::Frame;
@@ -8,7 +8,7 @@ use fwdlab_packet::injection::Damage;
 
 /// Offsets of fields in the frame, in bytes.
 struct Layout {
-    /// The checksum of the IP header, where there is one.
+    /// Checksum of the IP header; `None` if the family has none.
     ip_check: Option<usize>,
     length: usize,
     ttl: usize,
@@ -22,15 +22,15 @@ const INET: Layout =
 const INET6: Layout =
     Layout { ip_check: None, length: 18, ttl: 21, source: 36, destination: 52, udp: 54 };
 
-/// Damages a frame; `random` says where, if that is open. False, and nothing is done, to
-/// frames that are no benchmark packets, or have nothing that can be damaged in this way.
+/// Damages a frame; `random` selects the position if it is open. Returns false and leaves the frame
+/// unchanged if it is not a benchmark packet, or contains nothing that can be damaged in this way.
 pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
     let layout = match frame.bytes().get(12..15) {
         Some([0x08, 0x00, 0x45]) => INET,
         Some([0x86, 0xdd, _]) => INET6,
         _ => return false,
     };
-    // Of a long frame, the beginning is damaged.
+    // Only the beginning of a long frame is damaged.
     let (length, stamp) = (frame.bytes().len(), layout.udp + 8);
     if length < stamp + 18 {
         return false;
@@ -43,8 +43,9 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
             return true;
         }
     };
-    // Each with the bits to change of the 16-bit word at an offset, and what covers it.
-    let (ip, udp, both) = ([true, false], [false, true], [true, true]);
+    // For each fault: offset of a 16-bit word, bits to change in it, and the checksums that cover
+    // it.
+    let (ip, udp, ip_and_udp) = ([true, false], [false, true], [true, true]);
     let (at, bits, covered) = match fault {
         Fault::Length => {
             let smallest = stamp + 18;
@@ -60,8 +61,8 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
         // 63 becomes 64 again.
         Fault::Ttl if layout.ttl % 2 == 0 => (layout.ttl, 0x7f00, ip),
         Fault::Ttl => (layout.ttl - 1, 0x007f, ip),
-        Fault::SourceAddress => (layout.source, 1, both),
-        Fault::DestinationAddress => (layout.destination, 1, both),
+        Fault::SourceAddress => (layout.source, 1, ip_and_udp),
+        Fault::DestinationAddress => (layout.destination, 1, ip_and_udp),
         Fault::UdpHeader => (layout.udp + 2, 8, udp),
         Fault::Stamp => (stamp + 2, 1 << (random % 16), udp),
         Fault::Sequence => (stamp + 12, 1, udp),
@@ -83,11 +84,13 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
     let after = (u16::from_be_bytes(before) ^ bits).to_be_bytes();
     bytes[at..at + 2].copy_from_slice(&after);
     let checks = [layout.ip_check, Some(layout.udp + 6)];
-    for check in checks.into_iter().zip(covered).filter_map(|(at, is_it)| at.filter(|_| is_it)) {
+    for check in
+        checks.into_iter().zip(covered).filter_map(|(at, is_covered)| at.filter(|_| is_covered))
+    {
         let field = [bytes[check], bytes[check + 1]];
         let mut updated = checksum::update(field, before, after);
         if check == layout.udp + 6 && updated == [0, 0] {
-            updated = [0xff, 0xff]; // 0 means none
+            updated = [0xff, 0xff]; // 0 means no checksum
         }
         bytes[check..check + 2].copy_from_slice(&updated);
     }

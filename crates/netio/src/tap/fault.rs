@@ -1,5 +1,5 @@
-//! A tap that injects faults into the frames that pass, such as bad cables and busy networks
-//! have: loss, duplication, corruption, reordering.
+//! A tap that injects faults of bad cables and busy networks: loss, duplication, corruption,
+//! reordering.
 
 use super::damage::inflict;
 use crate::NetioError;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// Counters of a [`FaultTap`] in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Frames that it saw.
+    /// Frames that passed the tap.
     pub frames: u64,
     /// Frames lost.
     pub lost: u64,
@@ -22,52 +22,51 @@ pub struct FaultCounts {
     pub duplicated: u64,
     /// Frames with a wrong byte; both copies of a duplicated one count once.
     pub corrupted: u64,
-    /// Frames with the damage asked for; both copies of a duplicated one count once.
+    /// Frames with the configured damage; both copies of a duplicated one count once.
     pub damaged: u64,
-    /// Frames that were held back. Of those that no other followed, or only such that
-    /// were lost, the order did not change.
+    /// Frames held back. The order did not change if no other frame followed, or only lost ones.
     pub reordered: u64,
 }
 
-/// Injects faults in both directions; which frames are hit is a function of the seed and
-/// of the frames' number.
+/// Injects faults in both directions. The seed and the frames' numbers determine the affected
+/// frames.
 #[derive(Debug)]
 pub struct FaultTap<P> {
     port: P,
     number: u8,
     incoming: Direction,
     outgoing: Direction,
-    /// What is handed on, one batch at a time.
+    /// Batch for sending.
     batch: Batch,
 }
 
 impl<P: Port> FaultTap<P> {
-    /// Injects faults into what passes `port`, which has this number.
+    /// Injects faults into frames that pass `port`, which has this number.
     pub fn new(port: P, number: u8, receive: Faults, send: Faults, seed: u64) -> FaultTap<P> {
         let mut generator = Xoshiro256StarStar::seed_from_u64(seed);
         let incoming = Direction::new(receive, generator.clone());
-        // Numbers that the other direction never reaches.
+        // Random numbers that the other direction never reaches.
         generator.jump();
         let outgoing = Direction::new(send, generator);
         FaultTap { port, number, incoming, outgoing, batch: Batch::new() }
     }
 
-    /// Faults injected into received frames.
+    /// Returns the faults injected into received frames.
     pub fn received(&self) -> FaultCounts {
         self.incoming.counts
     }
 
-    /// Faults injected into sent frames.
+    /// Returns the faults injected into sent frames.
     pub fn sent(&self) -> FaultCounts {
         self.outgoing.counts
     }
 
-    /// Ends it: frames that were held back are lost.
+    /// Removes the tap: frames held back are lost.
     pub fn into_inner(self) -> P {
         self.port
     }
 
-    /// Sends what is ready.
+    /// Sends frames that are ready.
     fn hand_on(&mut self) -> Result<Sent, NetioError> {
         let mut total = Sent::default();
         while self.outgoing.take(&mut self.batch) > 0 {
@@ -78,7 +77,7 @@ impl<P: Port> FaultTap<P> {
         Ok(total)
     }
 
-    /// No frame follows for now: releases a held-back frame.
+    /// Releases a held-back frame if no frame follows for now.
     fn flush(&mut self) -> Result<(), NetioError> {
         self.incoming.release();
         self.outgoing.release();
@@ -98,8 +97,8 @@ impl<P: Port> Port for FaultTap<P> {
         Ok(self.incoming.take(batch))
     }
 
-    /// What the tap loses, doubles or holds back counts as sent, as on a wire: nobody
-    /// there could tell.
+    /// Frames that the tap loses, duplicates or holds back count as sent, as on a wire: a sender
+    /// there could not know.
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
         let number = Some(self.number);
         let mut frames = 0;
@@ -132,13 +131,13 @@ impl<P: Port> Port for FaultTap<P> {
     }
 }
 
-/// Frames on their way in one direction.
+/// Frames in transit in one direction.
 #[derive(Debug)]
 struct Direction {
     faults: Faults,
     generator: Xoshiro256StarStar,
     counts: FaultCounts,
-    /// Frames to be handed on.
+    /// Frames to pass on.
     ready: VecDeque<Frame>,
     /// The frame that the next one overtakes.
     held: Option<Frame>,
@@ -150,15 +149,15 @@ impl Direction {
         Direction { faults, generator, counts, ready, held }
     }
 
-    /// Lets a frame pass, or not.
+    /// Passes a frame through the faults.
     fn pass(&mut self, frame: &Frame) {
         let Faults { loss, duplication, corruption, reordering, damage, damaging, .. } =
             self.faults;
-        // All are drawn for each frame, so that one fault's probability does not change
-        // which frames meet the others.
+        // All are drawn for each frame, so that the probability of one fault does not change which
+        // frames the others hit.
         let [lost, doubled, corrupted, held] = [loss, duplication, corruption, reordering]
             .map(|probability| self.happens(probability));
-        let place = self.generator.next_u64();
+        let position = self.generator.next_u64();
         self.counts.frames += 1;
         if lost {
             self.counts.lost += 1;
@@ -166,15 +165,15 @@ impl Direction {
         }
         let mut frame = frame.clone();
         if corrupted && !frame.is_empty() {
-            let at = (place >> 8) as usize % frame.len();
-            // Never by nothing.
-            frame.edit(|bytes| bytes[at] ^= (place as u8).max(1));
+            let at = (position >> 8) as usize % frame.len();
+            // Never 0, which would change nothing.
+            frame.edit(|bytes| bytes[at] ^= (position as u8).max(1));
             self.counts.corrupted += 1;
         }
-        // By the same number that says where, as that is nothing to the other faults.
+        // Uses the number that selects the position, so that other faults are unaffected.
         if let Some(damage) = damage
-            && unit(place) < damaging
-            && inflict(damage, &mut frame, place.rotate_left(32))
+            && unit(position) < damaging
+            && inflict(damage, &mut frame, position.rotate_left(32))
         {
             self.counts.damaged += 1;
         }
@@ -182,7 +181,7 @@ impl Direction {
             self.ready.push_back(frame.clone());
             self.counts.duplicated += 1;
         }
-        // Only one at a time: the next frame has to pass for this one to go on.
+        // Only one at a time: the next frame has to pass to release this one.
         if held && self.held.is_none() {
             self.held = Some(frame);
             self.counts.reordered += 1;
@@ -192,21 +191,21 @@ impl Direction {
         }
     }
 
-    /// True with that probability.
+    /// True with the given probability.
     fn happens(&mut self, probability: f64) -> bool {
         unit(self.generator.next_u64()) < probability
     }
 
-    /// Lets the frame go on that was held back.
+    /// Releases the frame held back.
     fn release(&mut self) {
         self.ready.extend(self.held.take());
     }
 
-    /// Moves as many frames as there is room for into a batch.
+    /// Moves as many frames into a batch as fit.
     fn take(&mut self, batch: &mut Batch) -> usize {
         let count = self.ready.len().min(BATCH);
-        for (place, frame) in batch.fill(count).iter_mut().zip(self.ready.drain(..count)) {
-            *place = frame;
+        for (slot, frame) in batch.fill(count).iter_mut().zip(self.ready.drain(..count)) {
+            *slot = frame;
         }
         count
     }
@@ -216,7 +215,7 @@ impl Direction {
     }
 }
 
-/// A number from 0 to before 1, of 53 bits, as many as such a number has.
+/// Converts to a number in `[0, 1)` with the 53 bits of a float's mantissa.
 fn unit(drawn: u64) -> f64 {
     (drawn >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -246,7 +245,7 @@ mod tests {
         (received, tap.received())
     }
 
-    /// Within five standard deviations of a binomial count.
+    /// True within five standard deviations of a binomial count.
     fn is_about(count: u64, probability: f64) -> bool {
         let n = f64::from(FRAMES);
         let deviation = (n * probability * (1.0 - probability)).sqrt();
@@ -254,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn without_faults_everything_passes() {
+    fn tap_without_faults_passes_everything() {
         let (received, counts) = received_with(Faults::default(), SEED);
         assert!(received == frames());
         assert_eq!(counts, FaultCounts { frames: u64::from(FRAMES), ..FaultCounts::default() });
     }
 
     #[test]
-    fn each_fault_does_what_it_says_as_often_as_it_should() {
+    fn each_fault_hits_configured_share_of_frames() {
         let (received, counts) = received_with(Faults { loss: 0.1, ..Faults::default() }, SEED);
         assert!(is_about(counts.lost, 0.1), "{counts:?}");
         assert_eq!(received.len() as u64 + counts.lost, u64::from(FRAMES));
@@ -270,8 +269,8 @@ mod tests {
         let (received, counts) =
             received_with(Faults { duplication: 0.2, ..Faults::default() }, SEED);
         assert!(is_about(counts.duplicated, 0.2), "{counts:?}");
-        let twice = received.windows(2).filter(|pair| pair[0] == pair[1]).count();
-        assert_eq!(twice as u64, counts.duplicated);
+        let duplicates = received.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert_eq!(duplicates as u64, counts.duplicated);
         assert_eq!(received.len() as u64, u64::from(FRAMES) + counts.duplicated);
 
         let (received, counts) =
@@ -287,7 +286,7 @@ mod tests {
         let (mut received, counts) =
             received_with(Faults { reordering: 0.1, ..Faults::default() }, SEED);
         let late = received.windows(2).filter(|pair| pair[0] > pair[1]).count();
-        // One that is to be held while another is held passes.
+        // A frame to be held while another is held passes.
         assert!(late as u64 <= counts.reordered && late * 10 >= counts.reordered as usize * 9);
         assert!((700..1000).contains(&counts.reordered), "{counts:?}");
         received.sort();
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_of_damage_is_done_as_often_as_it_should_and_to_benchmark_packets_only() {
+    fn damage_hits_configured_share_of_benchmark_packets_only() {
         let flows = Flows { sources: 1, destinations: 1 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let good = template.frame(0, 0, &Stamp { run_id: 1, ..Stamp::default() });
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_and_one_fault_does_not_move_another() {
+    fn seed_determines_each_fault_independently() {
         let faults = Faults { loss: 0.1, ..Faults::default() };
         assert_eq!(received_with(faults, SEED), received_with(faults, SEED));
         assert_ne!(received_with(faults, SEED).0, received_with(faults, SEED + 1).0);
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_counts_as_sent_unless_the_port_loses_it() {
+    fn frames_count_as_sent_unless_port_loses_them() {
         let faults = Faults { loss: 0.5, reordering: 0.2, ..Faults::default() };
         let mut tap = FaultTap::new(FakePort::default(), NUMBER, Faults::default(), faults, SEED);
         let mut total = Sent::default();
@@ -340,7 +339,7 @@ mod tests {
             assert_eq!(batch.frames().len(), 3);
         }
         assert_eq!(total, Sent { sent: 200, lost: 0 });
-        // Held back frames do not wait for ever.
+        // Held-back frames do not wait forever.
         tap.wait(Duration::ZERO).expect("waiting");
         assert_eq!((tap.received().frames, tap.sent().frames), (0, 200));
         let lost = tap.sent().lost;

@@ -1,7 +1,6 @@
-//! Ports around ports that capture or trace what passes, inject faults into it, or complete
-//! checksums.
+//! Ports around ports that capture or trace passing frames, inject faults, or complete checksums.
 //!
-//! None of them belongs into a measurement: each costs more than a frame, but for the last.
+//! None of them except the last belongs in a measurement: each costs more than forwarding a frame.
 
 mod capture;
 mod checksum_offload;
@@ -21,17 +20,17 @@ mod fake {
     use crate::port::{Port, Sent};
     use crate::{Batch, NetioError};
 
-    /// A port at which given frames come in, a few at a time, and that keeps what is sent.
+    /// A port that receives given frames, a few at a time, and stores sent frames.
     #[derive(Debug, Default)]
     pub(super) struct FakePort {
         pub(super) incoming: Vec<Vec<u8>>,
         pub(super) outgoing: Vec<Vec<u8>>,
-        /// Frames that it loses of every batch.
+        /// Frames lost from every batch.
         pub(super) loses: usize,
         pub(super) waits: u32,
     }
 
-    /// Number of every such port.
+    /// Number of every fake port.
     pub(super) const NUMBER: u8 = 2;
 
     impl Port for FakePort {
@@ -67,7 +66,7 @@ mod fake {
         }
     }
 
-    /// A batch of frames that go out at these ports.
+    /// Returns a batch of frames with these egress ports.
     pub(super) fn batch_to(ports: &[u8], bytes: impl Fn(usize) -> Vec<u8>) -> Batch {
         let mut batch = Batch::new();
         for ((n, frame), &port) in batch.fill(ports.len()).iter_mut().enumerate().zip(ports) {
@@ -77,7 +76,7 @@ mod fake {
         batch
     }
 
-    /// Receives until nothing comes any more.
+    /// Receives until the port is at its end.
     pub(super) fn receive_all(port: &mut impl Port) -> Vec<Vec<u8>> {
         let (mut batch, mut frames) = (Batch::new(), Vec::new());
         while !port.is_at_end() {

@@ -8,30 +8,30 @@ use std::fmt;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Writes a line for each frame that comes in and each that shall go out: direction,
-/// port, MAC addresses, tags, protocol, addresses, UDP or TCP ports, bytes.
+/// Writes a line for each incoming and outgoing frame: direction, port, MAC addresses, tags,
+/// protocol, addresses, UDP or TCP ports, bytes.
 ///
-/// It reads no further than headers are where they usually are: behind IPv6 extension
-/// headers and in fragments ports are not looked for.
+/// Only headers in their usual positions are read: no ports behind IPv6 extension headers or in
+/// fragments.
 #[derive(Debug)]
 pub struct TraceTap<P, W> {
     port: P,
     number: u8,
-    to: W,
+    output: W,
 }
 
 impl<P: Port, W: Write + Send> TraceTap<P, W> {
-    /// Tells of what passes `port`, which has this number.
-    pub fn new(port: P, number: u8, to: W) -> TraceTap<P, W> {
-        TraceTap { port, number, to }
+    /// Traces frames that pass `port`, which has this number.
+    pub fn new(port: P, number: u8, output: W) -> TraceTap<P, W> {
+        TraceTap { port, number, output }
     }
 
     /// Ends the trace; returns the port and the output.
     pub fn into_inner(self) -> (P, W) {
-        (self.port, self.to)
+        (self.port, self.output)
     }
 
-    fn tell<'a>(
+    fn print<'a>(
         &mut self,
         direction: &str,
         frames: impl Iterator<Item = &'a Frame>,
@@ -39,7 +39,7 @@ impl<P: Port, W: Write + Send> TraceTap<P, W> {
         for frame in frames {
             let (port, bytes) = (self.number, frame.whole());
             let line = Description(&bytes);
-            writeln!(self.to, "{direction:<3} port {port}: {line}").map_err(failed)?;
+            writeln!(self.output, "{direction:<3} port {port}: {line}").map_err(failed)?;
         }
         Ok(())
     }
@@ -52,18 +52,18 @@ fn failed(error: io::Error) -> NetioError {
 impl<P: Port, W: Write + Send> Port for TraceTap<P, W> {
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
         let count = self.port.receive(batch)?;
-        self.tell("in", batch.frames().iter())?;
+        self.print("in", batch.frames().iter())?;
         Ok(count)
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
         let number = Some(self.number);
-        self.tell("out", batch.frames().iter().filter(|frame| frame.egress() == number))?;
+        self.print("out", batch.frames().iter().filter(|frame| frame.egress() == number))?;
         self.port.send(batch)
     }
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
-        self.to.flush().map_err(failed)?;
+        self.output.flush().map_err(failed)?;
         self.port.wake_by(wakers)
     }
 
@@ -80,7 +80,7 @@ impl<P: Port, W: Write + Send> Port for TraceTap<P, W> {
     }
 }
 
-/// A frame in words.
+/// Formats a frame as text.
 struct Description<'a>(&'a [u8]);
 
 impl fmt::Display for Description<'_> {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_each_frame() {
+    fn trace_prints_line_per_frame() {
         let mut tagged = packet(Family::Inet);
         tagged.splice(12..12, [0x88, 0xa8, 0, 9, 0x81, 0, 0x60, 7]);
         let mut fragment = packet(Family::Inet);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_end_anywhere_are_told_of() {
+    fn description_accepts_truncated_frames() {
         for family in [Family::Inet, Family::Inet6] {
             let mut whole = packet(family);
             whole.splice(12..12, [0x81, 0, 0x60, 7]);

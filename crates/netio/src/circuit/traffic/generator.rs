@@ -1,4 +1,4 @@
-//! The thread's work: packets of each direction into free slots, and counting what arrives.
+//! Work of the thread: writes packets of each direction into free slots, and counts arrivals.
 
 use super::super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
 use super::{Back, DRAIN, GO, Shared, TrafficConfig, WAIT, locked};
@@ -15,34 +15,34 @@ use std::time::Duration;
 
 pub(super) struct Wire {
     feeder: Feeder,
-    /// Ours when there is no router.
+    /// The router's end, used if there is no router.
     bypass: Option<Transit>,
     drain: Drain,
-    /// The flows that take this wire, of each direction.
+    /// Flows on this wire, by direction.
     lanes: Vec<Lane>,
-    /// Frames in the slot that is being filled.
+    /// Number of frames in the current slot.
     filled: usize,
 }
 
 /// Flows of one direction that take the same wire.
 struct Lane {
     flows: Prepared,
-    /// The one of them that is next.
+    /// Index of the next flow.
     next: usize,
-    /// Where they come from.
+    /// Ingress port of the packets.
     ingress: u8,
 }
 
 impl Lane {
-    fn new(way: &Back, ingress: u8, number: usize) -> Lane {
-        let destinations = way.template.flows().destinations;
-        let own = (0..).zip(&way.wires).filter(|&(_, &wire)| usize::from(wire) == number);
-        let own: Vec<(u32, u32)> =
-            own.map(|(flow, _)| (flow / destinations, flow % destinations)).collect();
-        Lane { flows: Prepared::new(&way.template, number as u8, &own), next: 0, ingress }
+    fn new(direction: &Back, ingress: u8, number: usize) -> Lane {
+        let destinations = direction.template.flows().destinations;
+        let flows = (0..).zip(&direction.wires).filter(|&(_, &wire)| usize::from(wire) == number);
+        let flows: Vec<(u32, u32)> =
+            flows.map(|(flow, _)| (flow / destinations, flow % destinations)).collect();
+        Lane { flows: Prepared::new(&direction.template, number as u8, &flows), next: 0, ingress }
     }
 
-    /// Writes a packet of the flow over whatever the router has made of the one before it.
+    /// Writes a packet of the flow over the previous packet, whatever the router has made of it.
     #[inline]
     fn write(&mut self, flow: usize, frame: &mut Frame, phase: Phase, time: u32) {
         let length = self.flows.write(flow, frame.buffer_mut(), phase, time);
@@ -54,7 +54,8 @@ impl Wire {
     pub(super) fn new(circuit: &Circuit, number: usize, config: &TrafficConfig) -> Wire {
         let ways = config.ways();
         let lanes = ways.iter().zip([NEAR, FAR]);
-        let lanes = lanes.map(|(way, ingress)| Lane::new(way, ingress, number)).collect();
+        let lanes =
+            lanes.map(|(direction, ingress)| Lane::new(direction, ingress, number)).collect();
         circuit.prepare(config.template.bytes());
         Wire {
             feeder: circuit.feeder(),
@@ -74,7 +75,7 @@ impl Wire {
         self.carry();
     }
 
-    /// Takes the router's place, if there is none.
+    /// Forwards the frames if there is no router.
     fn carry(&mut self) {
         let Some(transit) = &mut self.bypass else { return };
         while let Some(frames) = transit.slot() {
@@ -90,42 +91,46 @@ pub(super) struct Generator {
     wires: Vec<Wire>,
     config: TrafficConfig,
     shared: Arc<Shared>,
-    /// The directions, and with a rate the one that is next.
+    /// Senders by direction, and with a rate the index of the next one.
     ways: Vec<Sending>,
     turn: usize,
-    /// All bytes of each packet are written, since packets came back damaged, or a flood's are
-    /// among them.
+    /// True if all bytes of each packet must be written, because packets came back damaged, or a
+    /// flood shares the buffers.
     rewrites: bool,
     flood: Option<Flooding>,
 }
 
-/// One direction at a rate.
+/// A direction with a rate.
 struct Sending {
     template: Template,
-    /// The wire that each flow takes.
+    /// Wire of each flow.
     wires: Vec<u16>,
-    /// Each flow's place among those of its wire.
+    /// Index of each flow among the flows of its wire.
     places: Vec<u32>,
-    /// The flow that is next.
+    /// The next flow.
     flow: usize,
 }
 
 impl Sending {
-    fn new(way: Back, wires: usize) -> Sending {
+    fn new(direction: Back, wires: usize) -> Sending {
         let mut counts = vec![0; wires];
-        let place = |&wire: &u16| {
+        let index = |&wire: &u16| {
             let count = &mut counts[usize::from(wire)];
             *count += 1;
             *count - 1
         };
-        let places = way.wires.iter().map(place).collect();
-        Sending { template: way.template, wires: way.wires, places, flow: 0 }
+        let places = direction.wires.iter().map(index).collect();
+        Sending { template: direction.template, wires: direction.wires, places, flow: 0 }
     }
 }
 
 impl Generator {
     pub(super) fn new(config: TrafficConfig, wires: Vec<Wire>, shared: Arc<Shared>) -> Generator {
-        let ways = config.ways().into_iter().map(|way| Sending::new(way, wires.len())).collect();
+        let ways = config
+            .ways()
+            .into_iter()
+            .map(|direction| Sending::new(direction, wires.len()))
+            .collect();
         let flood = config.flood.clone().map(|flood| Flooding::new(flood, 0, burst(2)));
         let rewrites = flood.is_some() || config.back.is_some();
         Generator { wires, config, shared, ways, turn: 0, rewrites, flood }
@@ -140,12 +145,12 @@ impl Generator {
         let mut rate = 0;
         while self.shared.order.load(Ordering::Relaxed) == GO {
             let counted = self.count();
-            let wanted = self.shared.rate.load(Ordering::Relaxed);
+            let new_rate = self.shared.rate.load(Ordering::Relaxed);
             let sent = match &mut pacer {
                 None => self.fill(),
                 Some(pacer) => {
-                    if wanted != rate {
-                        rate = wanted;
+                    if new_rate != rate {
+                        rate = new_rate;
                         pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
                     }
                     let due = pacer.due(clock::monotonic_ns(), BATCH);
@@ -156,7 +161,7 @@ impl Generator {
                 }
             };
             if counted + sent + self.send_flood() == 0 {
-                // Who shares this CPU with us may be the one that we wait for.
+                // The process that shares this CPU may be the one this thread waits for.
                 thread::yield_now();
             }
         }
@@ -169,13 +174,13 @@ impl Generator {
         }
     }
 
-    /// Fills each wire's next slot, if it has one; returns the packets sent.
+    /// Fills the next slot of each wire, if free; returns the number of packets sent.
     fn fill(&mut self) -> usize {
         let phase = self.phase();
         let time = self.time();
         let mut sent = 0;
         for wire in &mut self.wires {
-            // Of two directions each frame is of another one than the frame before it.
+            // With two directions, the frames alternate between them.
             let mut lanes: Vec<(usize, &mut Lane)> = Vec::with_capacity(2);
             lanes.extend(
                 wire.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.flows.is_empty()),
@@ -185,17 +190,17 @@ impl Generator {
                 continue;
             }
             let Some(frames) = wire.feeder.slot() else { continue };
-            for (place, frame) in frames.iter_mut().enumerate() {
-                let (way, lane) = &mut lanes[place % ways];
+            for (at, frame) in frames.iter_mut().enumerate() {
+                let (direction, lane) = &mut lanes[at % ways];
                 if self.rewrites {
-                    restore(frame, &self.ways[*way].template);
+                    restore(frame, &self.ways[*direction].template);
                 }
                 lane.write(lane.next, frame, phase, time);
                 lane.next = if lane.next + 1 == lane.flows.len() { 0 } else { lane.next + 1 };
             }
-            for (place, (way, _)) in lanes.iter().enumerate() {
-                let own = (BATCH + ways - 1 - place) / ways;
-                add(&self.shared.ways[*way].sent[phase as usize], own as u64);
+            for (index, (direction, _)) in lanes.iter().enumerate() {
+                let count = (BATCH + ways - 1 - index) / ways;
+                add(&self.shared.ways[*direction].sent[phase as usize], count as u64);
             }
             wire.feeder.publish(BATCH);
             wire.carry();
@@ -204,7 +209,7 @@ impl Generator {
         sent
     }
 
-    /// Sends the next `due` packets, whether there is room for them or not.
+    /// Sends the next `due` packets, whether or not there is room.
     fn send(&mut self, due: usize, mut times: Times) {
         let phase = self.phase();
         let is_timed = self.config.timestamps;
@@ -214,21 +219,21 @@ impl Generator {
             let number = self.turn;
             self.turn = if number + 1 == self.ways.len() { 0 } else { number + 1 };
             sent[number] += 1;
-            let way = &mut self.ways[number];
-            let flow = way.flow;
-            way.flow = if flow + 1 == way.wires.len() { 0 } else { flow + 1 };
-            let wire = &mut self.wires[usize::from(way.wires[flow])];
+            let direction = &mut self.ways[number];
+            let flow = direction.flow;
+            direction.flow = if flow + 1 == direction.wires.len() { 0 } else { flow + 1 };
+            let wire = &mut self.wires[usize::from(direction.wires[flow])];
             let lane = &mut wire.lanes[number];
             let Some(frames) = wire.feeder.slot() else {
                 full += 1;
                 lane.flows.skip();
                 continue;
             };
-            let place = way.places[flow] as usize;
+            let index = direction.places[flow] as usize;
             if self.rewrites {
-                restore(&mut frames[wire.filled], &way.template);
+                restore(&mut frames[wire.filled], &direction.template);
             }
-            lane.write(place, &mut frames[wire.filled], phase, time);
+            lane.write(index, &mut frames[wire.filled], phase, time);
             wire.filled += 1;
             if wire.filled == BATCH {
                 wire.publish();
@@ -236,13 +241,12 @@ impl Generator {
         }
         self.wires.iter_mut().for_each(Wire::publish);
         add(&self.shared.full, full);
-        for (way, packets) in self.shared.ways.iter().zip(sent) {
-            add(&way.sent[phase as usize], packets);
+        for (direction, packets) in self.shared.ways.iter().zip(sent) {
+            add(&direction.sent[phase as usize], packets);
         }
     }
 
-    /// Sends the flood's packets that are due, whether there is room for them or not; returns
-    /// their number.
+    /// Sends the due packets of the flood, whether or not there is room; returns their number.
     fn send_flood(&mut self) -> usize {
         let phase = self.phase();
         let Some(flooding) = &mut self.flood else { return 0 };
@@ -279,12 +283,12 @@ impl Generator {
         if self.config.timestamps { clock::monotonic_ns() as u32 } else { 0 }
     }
 
-    /// Counts what has arrived; returns the frames seen, whatever became of them.
+    /// Counts arrived packets; returns the number of all frames seen.
     fn count(&mut self) -> usize {
         let shared = &*self.shared;
-        let mut forth = locked(&shared.ways[0].arrivals);
-        let mut back = shared.ways.get(1).map(|way| locked(&way.arrivals));
-        let Some(forth) = forth.as_mut() else { return 0 };
+        let mut forward = locked(&shared.ways[0].arrivals);
+        let mut back = shared.ways.get(1).map(|direction| locked(&direction.arrivals));
+        let Some(forward) = forward.as_mut() else { return 0 };
         let mut back = back.as_mut().and_then(|back| back.as_mut());
         let (mut seen, mut returned, mut now_ns) = (0, 0, 0);
         for wire in &mut self.wires {
@@ -297,7 +301,7 @@ impl Generator {
                 }
                 for frame in frames {
                     let arrivals = match (frame.egress(), &mut back) {
-                        (Some(FAR), _) => &mut *forth,
+                        (Some(FAR), _) => &mut *forward,
                         (Some(_), Some(back)) => &mut **back,
                         (Some(_), None) => {
                             returned += 1;
@@ -311,11 +315,11 @@ impl Generator {
             }
         }
         if seen > 0 {
-            // Damaged bytes may lie in a slot's buffer beyond what is written anew.
-            self.rewrites |= forth.counts().faults.iter().any(|&packets| packets > 0);
-            *locked(&shared.ways[0].counts) = *forth.counts();
-            if let (Some(back), Some(way)) = (&back, shared.ways.get(1)) {
-                *locked(&way.counts) = *back.counts();
+            // Damaged bytes may remain in a slot's buffer beyond the rewritten bytes.
+            self.rewrites |= forward.counts().faults.iter().any(|&packets| packets > 0);
+            *locked(&shared.ways[0].counts) = *forward.counts();
+            if let (Some(back), Some(direction)) = (&back, shared.ways.get(1)) {
+                *locked(&direction.counts) = *back.counts();
             }
             add(&shared.returned, returned);
         }
@@ -330,8 +334,7 @@ fn restore(frame: &mut Frame, template: &Template) {
     frame.buffer_mut()[..bytes.len()].copy_from_slice(bytes);
 }
 
-/// There is one writer: a plain load and store keep the hot loop free of locked
-/// instructions.
+/// There is one writer: a plain load and store keep the hot loop free of locked instructions.
 #[inline]
 fn add(counter: &AtomicU64, packets: u64) {
     if packets > 0 {
