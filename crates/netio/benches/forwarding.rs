@@ -1,9 +1,8 @@
-//! What a router's ports can do at most: a loop that exchanges MAC addresses.
+//! Maximum rate of a router's ports: a loop that exchanges MAC addresses.
 //!
-//! `cargo bench -p fwdlab-netio --bench forwarding` (as root). Frames of 64 bytes come
-//! from XDP live frames on CPU 0, cross the loop on CPU 1 and are counted by an XDP
-//! program; g0 - d0, loop, d1 - r0, all veth. The sender offers more than the loop can
-//! take.
+//! `cargo bench -p fwdlab-netio --bench forwarding` (as root). CPU 0 sends frames of 64 bytes as
+//! XDP live frames. They cross the loop on CPU 1, and an XDP program counts them; g0 - d0, loop, d1
+//! - r0, all veth. The sender offers more than the loop can forward.
 
 use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
@@ -20,7 +19,7 @@ const ROUNDS: usize = 5;
 const SECOND: u64 = 1_000_000_000;
 
 fn main() {
-    // `cargo test --benches` only wants to know that this compiles.
+    // `cargo test --benches` only checks that this compiles.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -62,7 +61,7 @@ enum Kind {
     Packet,
 }
 
-/// Both ports, numbers 0 and 1.
+/// Opens both ports, numbers 0 and 1.
 fn open(kind: Kind) -> Result<Vec<Box<dyn Port>>, NetioError> {
     let open = |(interface, number): (&str, u8)| -> Result<Box<dyn Port>, NetioError> {
         Ok(match kind {
@@ -80,14 +79,14 @@ fn open(kind: Kind) -> Result<Vec<Box<dyn Port>>, NetioError> {
     [("d0", 0), ("d1", 1)].into_iter().map(open).collect()
 }
 
-/// Packets a second at the sink.
+/// Returns the packets per second at the sink.
 fn forward_for_a_second(g: &NetNs, d: &NetNs, sink: &XdpReceiver, kind: Kind) -> f64 {
     let stop = Arc::new(AtomicBool::new(false));
-    let theirs = stop.clone();
+    let thread_stop = stop.clone();
     let router = d.spawn("router", &[1], move || {
         let mut ports = open(kind)?;
         let mut batch = Batch::new();
-        while !theirs.load(Ordering::Relaxed) {
+        while !thread_stop.load(Ordering::Relaxed) {
             if ports[0].receive(&mut batch)? == 0 {
                 ports[0].wait(Duration::from_millis(1))?;
                 continue;

@@ -1,11 +1,10 @@
-//! What it costs a receiver to check packets: the same receiver looking at the stamp alone,
-//! at everything, and at everything of a sample, in turns; with time stamps also at everything
-//! without a histogram of delays.
+//! Cost of checking packets: alternates one receiver that checks only the stamp, everything, and
+//! everything of a sample; with time stamps, also everything without a histogram of delays.
 //!
-//! `cargo bench -p fwdlab-netio --bench receiver_checks` (as root). One core sends and counts,
-//! as in the closed arrangement: the ratio is that of the ceiling. The ring of a packet
-//! socket and the sink in memory count in user space: for them the time of a packet that
-//! lies in the cache is measured, and what the sink reaches in all.
+//! `cargo bench -p fwdlab-netio --bench receiver_checks` (as root). One core sends and counts, as
+//! in the closed arrangement: the ratio is the ratio of the upper limits. The ring of a packet
+//! socket and the sink in memory count in user space: for them the benchmark measures the time for
+//! a packet in the cache, and the total rate of the sink.
 
 use fwdlab_netio::circuit::Circuit;
 use fwdlab_netio::circuit::traffic::{Traffic, TrafficConfig};
@@ -23,14 +22,14 @@ const MANY: Flows = Flows { sources: 1000, destinations: 1000 };
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 fn main() {
-    // `cargo test --benches` only wants to know that this compiles.
+    // `cargo test --benches` only checks that this compiles.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    // A word that is no option: only what has it in its label.
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let wanted = wanted.unwrap_or_default();
-    if wanted.is_empty() {
+    // An argument that is not an option selects the labels that contain it.
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let filter = filter.unwrap_or_default();
+    if filter.is_empty() {
         in_user_space();
     }
     let names = ["g", "r"].map(|role| format!("fwdbench-{}-{role}", std::process::id()));
@@ -42,7 +41,7 @@ fn main() {
          ip -n {g} link set g0 addrgenmode none up && ip -n {r} link set r0 addrgenmode none up && \
          ip netns exec {r} ethtool -K r0 gro on"
     ));
-    in_the_kernel(g, r, &wanted);
+    in_the_kernel(g, r, &filter);
     sh(&format!("ip netns delete {g}; ip netns delete {r}"));
 }
 
@@ -61,7 +60,7 @@ fn expected(family: Family, size: u16, flows: Flows, timestamps: bool) -> Expect
     }
 }
 
-fn in_the_kernel(g: &str, r: &str, wanted: &str) {
+fn in_the_kernel(g: &str, r: &str, filter: &str) {
     let (near, far) = (NetNs::open(g).expect("ns"), NetNs::open(r).expect("ns"));
     for (label, expected) in [
         ("inet, 64 bytes, 2000 flows", expected(Family::Inet, 64, FEW, false)),
@@ -71,9 +70,9 @@ fn in_the_kernel(g: &str, r: &str, wanted: &str) {
         ("inet, 64 bytes, time stamps", expected(Family::Inet, 64, FEW, true)),
     ]
     .into_iter()
-    .filter(|(label, _)| label.contains(wanted))
+    .filter(|(label, _)| label.contains(filter))
     {
-        // The stamp alone, everything, everything of a sample; each stands first in turn.
+        // The stamp alone, everything, everything of a sample; each is first in turn.
         let sampled = Expected { sampled: true, ..expected.clone() };
         let mut watches = vec![
             ("stamp", Watch::Stamps { run_id: 1, flows: 2000 }),
@@ -81,24 +80,24 @@ fn in_the_kernel(g: &str, r: &str, wanted: &str) {
             ("a sample", Watch::Packets(Box::new(sampled))),
         ];
         if expected.timestamps {
-            let blind = Expected { same_clock: false, ..expected.clone() };
-            watches.push(("no delays", Watch::Packets(Box::new(blind))));
+            let no_delays = Expected { same_clock: false, ..expected.clone() };
+            watches.push(("no delays", Watch::Packets(Box::new(no_delays))));
         }
         let mut rates = vec![Vec::new(); watches.len()];
         for round in 0..PAIRS {
             for turn in 0..watches.len() {
-                let which = (round + turn) % watches.len();
-                rates[which].push(rate_of(&near, &far, &expected, &watches[which].1));
+                let index = (round + turn) % watches.len();
+                rates[index].push(rate_of(&near, &far, &expected, &watches[index].1));
             }
         }
-        let ratio = |which: usize| {
-            let pairs = rates[which].iter().zip(&rates[0]);
+        let ratio = |index: usize| {
+            let pairs = rates[index].iter().zip(&rates[0]);
             spread(&mut pairs.map(|(rate, stamp)| rate / stamp).collect::<Vec<f64>>(), 1.0)
         };
         println!("{label}");
-        for (which, (name, _)) in watches.iter().enumerate() {
-            let rate = spread(&mut rates[which].clone(), 1e6);
-            println!("{name:>32} {rate} Mpps   ratio {}", ratio(which));
+        for (index, (name, _)) in watches.iter().enumerate() {
+            let rate = spread(&mut rates[index].clone(), 1e6);
+            println!("{name:>32} {rate} Mpps   ratio {}", ratio(index));
         }
     }
 }
@@ -145,31 +144,31 @@ fn in_user_space() {
             writer.prepare(frame);
             writer.write_next(frame, Phase::Window, 0);
         }
-        let take = |mut arrivals: Arrivals| {
+        let ns_per_packet = |mut arrivals: Arrivals| {
             let begin = clock::monotonic_ns();
             frames.chunks(length).for_each(|frame| arrivals.take(frame, length, 0));
             assert_eq!(arrivals.counts().total(), 1 << 15);
             (clock::monotonic_ns() - begin) as f64 / f64::from(1 << 15)
         };
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (mut stamp_ns, mut all_ns) = (Vec::new(), Vec::new());
         for _ in 0..10 * PAIRS {
-            before.push(take(Arrivals::by_stamp(1, 2000)));
-            after.push(take(Arrivals::new(
+            stamp_ns.push(ns_per_packet(Arrivals::by_stamp(1, 2000)));
+            all_ns.push(ns_per_packet(Arrivals::new(
                 &expected,
                 Routes::Everywhere { flows: 2000, senders: 1 },
             )));
         }
         println!(
             "{label:32} stamp {} ns   everything {} ns a packet in user space",
-            spread(&mut before, 1.0),
-            spread(&mut after, 1.0)
+            spread(&mut stamp_ns, 1.0),
+            spread(&mut all_ns, 1.0)
         );
         let mut rates: Vec<f64> = (0..PAIRS).map(|_| sink_in_memory(&expected)).collect();
         println!("{label:32} generator and sink in memory {} Mpps", spread(&mut rates, 1e6));
     }
 }
 
-/// Packets a second from generator to sink without a router.
+/// Returns the packets per second from generator to sink without a router.
 fn sink_in_memory(expected: &Expected) -> f64 {
     let circuits = [Circuit::new(32).expect("memory")];
     let cpus = affinity::allowed_cpus().expect("CPUs");
@@ -192,7 +191,7 @@ fn sink_in_memory(expected: &Expected) -> f64 {
     (traffic.received().total() - before) as f64 * 1e9 / (end - begin) as f64
 }
 
-/// `median (min to max)`.
+/// Formats `median (min to max)`.
 fn spread(values: &mut [f64], unit: f64) -> String {
     values.sort_by(f64::total_cmp);
     let n = values.len();

@@ -1,12 +1,12 @@
-//! Our senders beside xdp-trafficgen, into the same sink, in one session.
+//! The lab's senders next to xdp-trafficgen, into the same sink, in one session.
 //!
-//! `cargo bench -p fwdlab-netio --bench sender_beside_peer` (as root; Debian's package
-//! `xdp-tools` has the peer; the variable XDP_TRAFFICGEN names another build). One core generates and counts: g0 in one namespace,
-//! r0 with an XDP program that counts and drops in another. Each pair is one
-//! second of each, in alternating order; the ratio is taken within the pair.
+//! `cargo bench -p fwdlab-netio --bench sender_beside_peer` (as root; Debian's package `xdp-tools`
+//! has the peer; the variable XDP_TRAFFICGEN names another build). One core generates and counts:
+//! g0 in one namespace, r0 with an XDP program that counts and drops in another. Each pair is one
+//! second of each, in alternating order; the ratio is computed within the pair.
 //!
-//! Ours varies 2000 flows and carries run id and sequence in every packet; the
-//! peer varies 2000 destination ports and carries nothing.
+//! The lab's senders vary 2000 flows and write run id and sequence into every packet; the peer
+//! varies 2000 destination ports and writes nothing.
 
 use fwdlab_netio::xdp::{XdpMode, XdpReceiver, XdpSender};
 use fwdlab_netio::{NetNs, Receiver, Sender, SenderConfig, clock, packet_socket, xsk};
@@ -18,7 +18,7 @@ const PAIRS: usize = 10;
 const SECOND: u64 = 1_000_000_000;
 
 fn main() {
-    // `cargo test --benches` only wants to know that this compiles.
+    // `cargo test --benches` only checks that this compiles.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -52,25 +52,25 @@ fn compare(g: &str, r: &str) {
         ("AF_PACKET, inet, 64 bytes", Engine::Packet, Family::Inet, false),
     ];
     for (label, engine, family, timestamps) in kinds {
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lab, mut peer, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for pair in 0..PAIRS {
-            let own = || one_of_ours(&sender, &sink, engine, family, timestamps);
-            let peer = || one_of_the_peer(g, &sink);
+            let run_lab = || lab_rate(&sender, &sink, engine, family, timestamps);
+            let run_peer = || peer_rate(g, &sink);
             let (a, b) = if pair % 2 == 0 {
-                let a = own();
-                (a, peer())
+                let a = run_lab();
+                (a, run_peer())
             } else {
-                let b = peer();
-                (own(), b)
+                let b = run_peer();
+                (run_lab(), b)
             };
-            ours.push(a);
-            theirs.push(b);
+            lab.push(a);
+            peer.push(b);
             ratios.push(a / b);
         }
         println!(
             "{label:36} {} Mpps   xdp-trafficgen {} Mpps   ratio {}",
-            spread(&mut ours, 1e6),
-            spread(&mut theirs, 1e6),
+            spread(&mut lab, 1e6),
+            spread(&mut peer, 1e6),
             spread(&mut ratios, 1.0)
         );
     }
@@ -83,7 +83,7 @@ enum Engine {
     Packet,
 }
 
-fn one_of_ours(
+fn lab_rate(
     namespace: &NetNs,
     sink: &XdpReceiver,
     engine: Engine,
@@ -123,7 +123,7 @@ fn one_of_ours(
     rate
 }
 
-fn one_of_the_peer(g: &str, sink: &XdpReceiver) -> f64 {
+fn peer_rate(g: &str, sink: &XdpReceiver) -> f64 {
     let program = std::env::var("XDP_TRAFFICGEN").unwrap_or_else(|_| "xdp-trafficgen".into());
     let mut peer: Child = Command::new("ip")
         .args(["netns", "exec", g, "taskset", "-c", "0", &program, "udp", "g0"])
@@ -138,7 +138,7 @@ fn one_of_the_peer(g: &str, sink: &XdpReceiver) -> f64 {
     rate
 }
 
-/// Packets a second over one second that begins 300 ms from now.
+/// Returns the packets per second over one second that begins 300 ms from now.
 fn rate(count: impl Fn() -> u64) -> f64 {
     let begin = clock::sleep_until(clock::monotonic_ns() + 3 * SECOND / 10);
     let before = count();
@@ -146,7 +146,7 @@ fn rate(count: impl Fn() -> u64) -> f64 {
     (count() - before) as f64 * 1e9 / (end - begin) as f64
 }
 
-/// `median (min to max)`.
+/// Formats `median (min to max)`.
 fn spread(values: &mut [f64], unit: f64) -> String {
     values.sort_by(f64::total_cmp);
     let n = values.len();

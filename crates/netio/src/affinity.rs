@@ -4,17 +4,17 @@ use crate::NetioError;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::fs;
 
-/// CPUs that this thread may use, ascending.
+/// Returns the CPUs that this thread may use, in ascending order.
 ///
 /// # Errors
-/// The kernel's refusal, which no usual system gives.
+/// If the kernel refuses, which no ordinary system does.
 pub fn allowed_cpus() -> Result<Vec<u16>, NetioError> {
     let set = sched_getaffinity(None)
         .map_err(|e| NetioError::system("reading the CPU affinity (sched_getaffinity)", e))?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u16).collect())
 }
 
-/// Number of CPUs that may ever come online: the size of per-CPU arrays.
+/// Returns the number of CPUs that may ever come online: the size of per-CPU arrays.
 pub fn possible_cpus() -> usize {
     let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     highest_cpu(&text).map_or(CpuSet::MAX_CPU, |highest| highest + 1)
@@ -23,31 +23,31 @@ pub fn possible_cpus() -> usize {
 /// Binds the calling thread to `cpus`.
 ///
 /// # Errors
-/// When none of them exists or is allowed.
+/// If none of them exists or is allowed.
 pub fn pin_thread(cpus: &[u16]) -> Result<(), NetioError> {
     pin(None, cpus)
 }
 
-/// Binds another task (a kernel thread, for instance) to `cpus`.
+/// Binds another task (such as a kernel thread) to `cpus`.
 ///
 /// # Errors
-/// When the task has ended, or belongs to another user.
+/// If the task has ended, or belongs to another user.
 pub fn pin_task(task: u32, cpus: &[u16]) -> Result<(), NetioError> {
     pin(Pid::from_raw(task as i32), cpus)
 }
 
-/// Id of the calling thread, by which the kernel knows it.
+/// Returns the kernel's id of the calling thread.
 pub fn this_task() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Lets a task (a kernel thread, for instance) run before all ordinary ones on its CPU
-/// whenever it has something to do (`SCHED_FIFO`, the lowest of its priorities).
+/// Gives a task (such as a kernel thread) priority over all ordinary ones on its CPU (`SCHED_FIFO`
+/// with the lowest real-time priority).
 ///
 /// # Errors
-/// Without CAP_SYS_NICE, or when the task is gone.
+/// Without CAP_SYS_NICE, or if the task is gone.
 pub fn put_first(task: u32) -> Result<(), NetioError> {
-    // SAFETY: an all-zero parameter is a valid one; the kernel reads it and keeps nothing.
+    // SAFETY: an all-zero parameter is valid; the kernel reads it and keeps nothing.
     let result = unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();
         parameter.sched_priority = 1;
@@ -68,12 +68,12 @@ fn pin(task: Option<Pid>, cpus: &[u16]) -> Result<(), NetioError> {
         set.set(usize::from(cpu));
     }
     sched_setaffinity(task, &set).map_err(|e| {
-        let whom = task.map_or("this thread".into(), |t| format!("task {}", t.as_raw_nonzero()));
-        NetioError::system(format!("binding {whom} to CPUs {cpus:?}"), e)
+        let target = task.map_or("this thread".into(), |t| format!("task {}", t.as_raw_nonzero()));
+        NetioError::system(format!("binding {target} to CPUs {cpus:?}"), e)
     })
 }
 
-/// Highest number of a kernel CPU list such as `0-3,8`.
+/// Returns the highest CPU in a kernel CPU list such as `0-3,8`.
 fn highest_cpu(list: &str) -> Option<usize> {
     list.trim().split([',', '-']).filter_map(|part| part.parse().ok()).max()
 }
@@ -83,22 +83,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists() {
+    fn highest_cpu_reads_kernel_lists() {
         assert_eq!(highest_cpu("0-3,8\n"), Some(8));
         assert_eq!(highest_cpu("0\n"), Some(0));
         assert_eq!(highest_cpu(""), None);
     }
 
     #[test]
-    fn a_pinned_thread_is_allowed_that_cpu_only() {
+    fn pinned_thread_is_allowed_only_its_cpu() {
         let first = allowed_cpus().expect("affinity")[0];
-        let seen = std::thread::spawn(move || {
+        let cpus = std::thread::spawn(move || {
             pin_thread(&[first]).expect("pin");
             allowed_cpus().expect("affinity")
         })
         .join()
         .expect("thread");
-        assert_eq!(seen, [first]);
+        assert_eq!(cpus, [first]);
         assert!(possible_cpus() > usize::from(first));
     }
 }

@@ -1,6 +1,6 @@
-//! A flood: packets of another run, each of a flow of its own, that one thread sends beside the
-//! packets that count. A second thread on the same CPU would take turns of milliseconds with the
-//! first, and both would send in bursts.
+//! A flood: packets of another run, each in its own flow, that one thread sends along with the
+//! measured packets. A second thread on the same CPU would alternate with the first every few
+//! milliseconds, and both would send in bursts.
 
 use crate::clock;
 use crate::pacing::Pacer;
@@ -9,12 +9,12 @@ use fwdlab_packet::{FrameWriter, Phase, Template, Turns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is sent beside other packets while their phase is [`Phase::Window`].
+/// Additional packets sent while the phase of the measured packets is [`Phase::Window`].
 #[derive(Clone, Debug)]
 pub struct Flood {
     template: Template,
     rate_pps: f64,
-    /// The flow of the first packet.
+    /// Flow of the first packet.
     first: u32,
     /// Transmit queues that the flows are spread over.
     spread: Option<Turns>,
@@ -22,20 +22,20 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// So many packets beside those of `template`, at a rate in packets per second; more than
-    /// that are of flows that were there before.
+    /// Creates a flood of `packets` packets next to those of `template`, at a rate in packets per
+    /// second. After `packets` packets the flows repeat.
     pub fn beside(template: &Template, packets: u64, rate_pps: f64) -> Flood {
         let (template, sent) = (template.flood(packets), Arc::default());
         Flood { template, rate_pps, first: 0, spread: None, sent }
     }
 
-    /// Its frames, as large as those that they are sent beside.
+    /// Frames of the flood, as large as the measured frames.
     pub fn template(&self) -> &Template {
         &self.template
     }
 
-    /// The part of sender `number` of `senders`: a share of the rate, and flows of its own;
-    /// where queues part them, each sender passes over those of the others.
+    /// Returns the part of sender `number` of `senders`: a share of the rate, and separate flows.
+    /// If senders are divided by queues, each sender skips the flows of the others.
     pub fn share(&self, number: usize, senders: usize, spread: Option<Turns>) -> Flood {
         let senders = senders.max(1);
         let flows = self.template.flows().count() as usize;
@@ -44,32 +44,33 @@ impl Flood {
         Flood { rate_pps, first: first as u32, spread, ..self.clone() }
     }
 
-    /// Spread over so many queues, as a network card's receive-side scaling has it.
+    /// Spreads the flood over `queues` queues by the receive-side scaling of a network card.
     pub fn over_queues(self, queues: u16) -> Flood {
-        let of_flows = || queues_of_flows(&self.template, queues).into();
-        let turns = || Turns { queues: of_flows(), own: (0..queues).collect() };
+        let by_flow = || queues_of_flows(&self.template, queues).into();
+        let turns = || Turns { queues: by_flow(), own: (0..queues).collect() };
         let spread = (queues > 1).then(turns);
         Flood { spread, ..self }
     }
 
-    /// Packets of all senders so far.
+    /// Packets sent by all senders so far.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Acquire)
     }
 }
 
-/// A flood as one thread sends it.
+/// The part of a flood that one thread sends.
 #[derive(Debug)]
 pub(crate) struct Flooding {
     pub(crate) writer: FrameWriter,
     flood: Flood,
-    /// Its schedule, which begins with the window.
+    /// Schedule, which begins with the window.
     pacer: Option<Pacer>,
     burst: u32,
 }
 
 impl Flooding {
-    /// By sender `number`; `burst`: most packets in one go, see [`burst`](crate::pacing::burst).
+    /// Creates the flood of sender `number`; `burst`: maximum number of packets in one go, see
+    /// [`burst`](crate::pacing::burst).
     pub(crate) fn new(flood: Flood, number: u8, burst: u32) -> Flooding {
         let writer = FrameWriter::new(flood.template.clone(), number);
         let mut writer = writer.beginning_with(flood.first);
@@ -79,12 +80,12 @@ impl Flooding {
         Flooding { writer, flood, pacer: None, burst }
     }
 
-    /// Its frames.
+    /// Frames of the flood.
     pub(crate) fn template(&self) -> &Template {
         &self.flood.template
     }
 
-    /// Number of packets to send now, at most `most`.
+    /// Returns the number of packets to send now, at most `most`.
     pub(crate) fn due(&mut self, phase: Phase, most: usize) -> usize {
         if phase != Phase::Window {
             return 0;
@@ -94,7 +95,7 @@ impl Flooding {
         self.pacer.get_or_insert_with(new).due(now_ns, most)
     }
 
-    /// `count` packets were sent.
+    /// Records that `count` packets were sent.
     pub(crate) fn sent(&mut self, count: usize) {
         if let Some(pacer) = &mut self.pacer {
             pacer.sent(count);
@@ -110,7 +111,7 @@ mod tests {
     use fwdlab_packet::{Family, Flows};
 
     #[test]
-    fn senders_that_share_a_flood_share_no_flow() {
+    fn shares_of_flood_have_distinct_flows() {
         let flows = Flows { sources: 2, destinations: 5 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         for senders in 1..5 {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_sent_in_the_window_only() {
+    fn flood_is_sent_only_in_window() {
         let flows = Flows { sources: 2, destinations: 5 };
         let template = Template::new(&Stream::new(Family::Inet, 64, flows), 1, [2; 6], [4; 6]);
         let mut flooding = Flooding::new(Flood::beside(&template, 1000, 1e9), 0, 64);

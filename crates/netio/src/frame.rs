@@ -1,30 +1,30 @@
-//! A buffer that holds one Ethernet frame, and batches of them.
+//! Buffers for single Ethernet frames, and batches of them.
 //!
-//! Frames of links with an MTU of 1500 lie in their buffer as a whole. Of longer ones the
-//! beginning does, with all that a router looks at; the rest is elsewhere (`tails`), and
-//! costs shorter ones nothing.
+//! A frame of a link with an MTU of 1500 fits in its buffer. The buffer holds the beginning of a
+//! longer frame, which includes everything a router reads; the rest is stored elsewhere (`tails`),
+//! at no cost to shorter frames.
 
 mod tails;
 
 use std::borrow::Cow;
 
-/// Bytes of a frame, without FCS, that are in its buffer: an IP packet of 1578 bytes.
+/// Bytes of a frame, without FCS, that fit in its buffer: an IP packet of 1578 bytes.
 ///
-/// With the four bytes before them a smallest frame fills one cache line exactly,
-/// and a buffer takes 25 lines: an odd number, so that the beginnings of frames
-/// beside each other fall into different sets of a cache.
+/// With the four bytes before them a minimum-size frame fills exactly one cache line. A buffer
+/// takes 25 lines, an odd number, so that the beginnings of adjacent frames fall into different
+/// sets of a cache.
 pub const CAPACITY: usize = 1592;
-/// Bytes that a frame can have, without FCS.
+/// Maximum bytes of a frame, without FCS.
 pub const LONGEST: usize = CAPACITY + tails::TAIL;
-/// Port number that means none.
+/// Reserved number that means no port.
 const NO_PORT: u8 = u8::MAX;
 
-/// Frames that travel together.
+/// Maximum number of frames in a batch.
 pub const BATCH: usize = 64;
 
 const _: () = assert!(size_of::<Frame>() == 25 * 64);
 
-/// One Ethernet frame without FCS, where it came from and where it goes to.
+/// One Ethernet frame without FCS, with its ingress and egress ports.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {
@@ -32,36 +32,36 @@ pub struct Frame {
     ingress: u8,
     egress: u8,
     bytes: [u8; CAPACITY],
-    /// Where what is beyond is kept; 0: nowhere. It stays the buffer's, for the next long one.
+    /// Number of the tail with the bytes beyond the buffer; 0 for none. The buffer keeps it for the
+    /// next long frame.
     tail: u32,
 }
 
-/// The bytes are more than [`LONGEST`], or there is no memory for them.
+/// The frame exceeds [`LONGEST`], or there is no memory for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {0} bytes: a buffer has {LONGEST}")]
 pub struct TooLong(pub usize);
 
 impl Frame {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub const fn new() -> Frame {
         Frame { length: 0, ingress: 0, egress: NO_PORT, bytes: [0; CAPACITY], tail: 0 }
     }
 
-    /// A frame that came in at port `ingress`.
+    /// Creates a frame received at port `ingress`.
     ///
     /// # Errors
-    /// When it doesn't fit.
+    /// If the frame doesn't fit.
     pub fn of(ingress: u8, bytes: &[u8]) -> Result<Frame, TooLong> {
         let mut frame = Frame::new();
         frame.receive(ingress, bytes)?;
         Ok(frame)
     }
 
-    /// Makes this buffer hold a frame that came in at port `ingress` and goes
-    /// nowhere yet.
+    /// Fills this buffer with a frame received at port `ingress`, without an egress yet.
     ///
     /// # Errors
-    /// When it doesn't fit.
+    /// If the frame doesn't fit.
     #[inline]
     pub fn receive(&mut self, ingress: u8, bytes: &[u8]) -> Result<(), TooLong> {
         let Some(buffer) = self.bytes.get_mut(..bytes.len()) else {
@@ -98,8 +98,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Makes this buffer hold a frame of `length` bytes, those that are in it, which came
-    /// in at port `ingress` and goes nowhere yet.
+    /// Turns the first `length` bytes of the buffer into a frame received at port `ingress`,
+    /// without an egress yet.
     #[inline(always)]
     pub fn reset(&mut self, ingress: u8, length: usize) {
         self.set_len(length);
@@ -107,24 +107,24 @@ impl Frame {
         self.egress = NO_PORT;
     }
 
-    /// As [`Frame::reset`], of a frame that begins with all that is in the buffer, and ends
-    /// with `rest`.
+    /// Like [`Frame::reset`], for a frame that consists of the whole buffer followed by `rest`.
     ///
     /// # Errors
-    /// When it doesn't fit.
+    /// If the frame doesn't fit.
     pub fn reset_long(&mut self, ingress: u8, rest: &[u8]) -> Result<(), TooLong> {
         self.put_tail(rest)?;
         self.reset(ingress, CAPACITY + rest.len());
         Ok(())
     }
 
-    /// The frame's bytes from the destination MAC on, of a long one the first [`CAPACITY`].
+    /// Returns the frame's bytes from the destination MAC on; the first [`CAPACITY`] of a long
+    /// frame.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len().min(CAPACITY)]
     }
 
-    /// All bytes, of a long frame in a copy. What nobody has written is 0.
+    /// Returns all bytes; copies a long frame. Bytes never written are 0.
     pub fn whole(&self) -> Cow<'_, [u8]> {
         match self.is_long() {
             false => Cow::Borrowed(self.bytes()),
@@ -136,7 +136,7 @@ impl Frame {
         }
     }
 
-    /// Fills `to` with the bytes from `at` on; what is beyond the frame is left as it is.
+    /// Fills `to` with the bytes from `at` on; the rest of `to` keeps its contents.
     pub fn copy_to(&self, at: usize, to: &mut [u8]) {
         let length = self.len();
         let end = length.min(at + to.len());
@@ -154,7 +154,7 @@ impl Frame {
         }
     }
 
-    /// Changes the frame's bytes, but not how many there are.
+    /// Changes the frame's bytes, but not their number.
     pub fn edit<T>(&mut self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         if !self.is_long() {
             let length = self.len();
@@ -162,67 +162,67 @@ impl Frame {
         }
         let mut bytes = self.whole().into_owned();
         let result = change(&mut bytes);
-        // It has its memory.
+        // Cannot fail: the frame has its tail already.
         let _ = self.put_long(&bytes);
         result
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        // Never more than that, which the compiler can't know.
+        // Never more than that, which the compiler cannot know.
         usize::from(self.length).min(LONGEST)
     }
 
-    /// True when not all bytes are in the buffer.
+    /// True if the frame extends beyond its buffer.
     #[inline]
     pub fn is_long(&self) -> bool {
         self.len() > CAPACITY
     }
 
-    /// True when there are no bytes.
+    /// True if the frame has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Port at which it came in.
+    /// Port that received the frame.
     #[inline]
     pub fn ingress(&self) -> u8 {
         self.ingress
     }
 
-    /// Port at which it goes out, if it does.
+    /// Port that sends the frame; `None` if the frame is not sent.
     #[inline]
     pub fn egress(&self) -> Option<u8> {
         (self.egress != NO_PORT).then_some(self.egress)
     }
 
-    /// The whole buffer: what is after [`Frame::len`] bytes is no part of the frame
-    /// and must not be looked at.
+    /// Returns the whole buffer. Bytes after [`Frame::len`] are not part of the frame and must not
+    /// be read.
     #[inline(always)]
     pub fn buffer(&self) -> &[u8; CAPACITY] {
         &self.bytes
     }
 
-    /// As [`Frame::buffer`], to be written to.
+    /// Like [`Frame::buffer`], for writing.
     #[inline(always)]
     pub fn buffer_mut(&mut self) -> &mut [u8; CAPACITY] {
         &mut self.bytes
     }
 
-    /// Makes the frame shorter, or longer by what was written to the buffer.
+    /// Shortens the frame, or extends it by bytes written to the buffer.
     #[inline(always)]
     pub fn set_len(&mut self, length: usize) {
         self.length = length.min(LONGEST) as u16;
     }
 
-    /// Lets it go out at this port.
+    /// Sends the frame out of this port.
     #[inline(always)]
     pub fn send_to(&mut self, port: u8) {
         self.egress = port;
     }
 
-    /// Lets it go out nowhere.
+    /// Does not send the frame.
     #[inline(always)]
     pub fn send_nowhere(&mut self) {
         self.egress = NO_PORT;
@@ -236,7 +236,7 @@ impl Clone for Frame {
         frame
     }
 
-    /// A copy of a long frame that finds no memory is empty.
+    /// Copies the frame. If there is no memory for a long frame, the copy is empty.
     fn clone_from(&mut self, other: &Frame) {
         self.bytes = other.bytes;
         (self.length, self.ingress, self.egress) = (other.length, other.ingress, other.egress);
@@ -260,7 +260,7 @@ impl Default for Frame {
     }
 }
 
-/// Buffers for [`BATCH`] frames, of which the first hold some.
+/// Buffers for [`BATCH`] frames, the first `count` of which are in use.
 #[derive(Clone, Debug)]
 pub struct Batch {
     frames: Box<[Frame]>,
@@ -268,32 +268,31 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch { frames: vec![Frame::new(); BATCH].into_boxed_slice(), count: 0 }
     }
 
-    /// The frames in it.
+    /// Returns the frames in the batch.
     #[inline]
     pub fn frames(&self) -> &[Frame] {
         &self.frames[..self.count]
     }
 
-    /// The frames in it.
+    /// Returns the frames in the batch, for writing.
     #[inline]
     pub fn frames_mut(&mut self) -> &mut [Frame] {
         &mut self.frames[..self.count]
     }
 
-    /// The first `count` buffers, which are the batch's frames from now on, whatever
-    /// they hold.
+    /// Makes the first `count` buffers the batch's frames, whatever they contain, and returns them.
     #[inline]
     pub fn fill(&mut self, count: usize) -> &mut [Frame] {
         self.count = count.min(self.frames.len());
         self.frames_mut()
     }
 
-    /// One more buffer, which is the batch's last frame from now on, if there is room.
+    /// Adds a buffer as the batch's last frame and returns it; `None` if there is no room.
     #[inline]
     pub fn grow(&mut self) -> Option<&mut Frame> {
         let frame = self.frames.get_mut(self.count)?;
@@ -301,13 +300,13 @@ impl Batch {
         Some(frame)
     }
 
-    /// Forgets all frames.
+    /// Removes all frames.
     #[inline]
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Forgets the last frame.
+    /// Removes the last frame.
     #[inline]
     pub fn shrink(&mut self) {
         self.count = self.count.saturating_sub(1);
@@ -325,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_hold_what_fits() {
+    fn frame_rejects_bytes_beyond_longest() {
         let full = [7; CAPACITY];
         let mut frame = Frame::of(3, &full).expect("it fits");
         assert_eq!((frame.bytes(), frame.ingress(), frame.egress()), (&full[..], 3, None));
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn long_frames_are_whole_wherever_they_are_cut() {
+    fn long_frames_survive_partial_copies() {
         let bytes: Vec<u8> = (0..LONGEST).map(|at| (at % 251) as u8).collect();
         let mut frame = Frame::of(1, &bytes[..60]).expect("it fits");
         for length in [CAPACITY + 1, 9014, LONGEST] {
@@ -347,16 +346,16 @@ mod tests {
             {
                 let mut part = [0xaa; 40];
                 frame.copy_to(at, &mut part);
-                let there = length.saturating_sub(at).min(40);
-                assert_eq!(part[..there], bytes[at.min(length)..at.min(length) + there]);
-                assert!(part[there..].iter().all(|&byte| byte == 0xaa), "{length} {at}");
+                let available = length.saturating_sub(at).min(40);
+                assert_eq!(part[..available], bytes[at.min(length)..at.min(length) + available]);
+                assert!(part[available..].iter().all(|&byte| byte == 0xaa), "{length} {at}");
             }
         }
         let copy = frame.clone();
         frame.edit(|bytes| bytes[LONGEST - 1] ^= 0xff);
         assert_eq!(copy.whole(), bytes);
         assert_eq!(frame.whole()[LONGEST - 1], bytes[LONGEST - 1] ^ 0xff);
-        // Shorter and longer again, and what nobody gave is no part of it.
+        // Shorter and longer again: bytes outside the frame are not part of it.
         frame.set_len(100);
         assert_eq!(frame.whole(), &bytes[..100]);
         frame.receive(0, &[9; 60]).expect("it fits");
@@ -369,9 +368,9 @@ mod tests {
         assert_eq!(short.whole(), &bytes[..9014]);
     }
 
-    /// As another process may write it into a circuit.
+    /// Another process may write such a number into a circuit.
     #[test]
-    fn a_number_that_is_no_tail_s_is_harmless() {
+    fn invalid_tail_number_is_harmless() {
         for tail in [77_777, u32::MAX, 60_000] {
             let mut frame = Frame::new();
             (frame.tail, frame.length) = (tail, u16::MAX);

@@ -1,8 +1,8 @@
-//! The operating system's side: namespaces, CPU placement, clocks, and the ways
-//! to put frames on a wire and to count them.
+//! Operating system interfaces: namespaces, CPU placement, clocks, and all means of sending,
+//! receiving and counting frames.
 //!
-//! The only crate of the workspace with `unsafe`; every block states why it is sound.
-//! Nothing here depends on experiments, plans or reports.
+//! The only crate of the workspace with `unsafe`; every block states why it is sound. The crate
+//! knows nothing of experiments, plans or reports.
 
 pub mod affinity;
 pub mod bell;
@@ -46,13 +46,13 @@ pub use user_sender::UserSender;
 
 use std::io;
 
-/// An error of the operating system's interfaces.
+/// An error of an operating system interface.
 #[derive(Debug, thiserror::Error)]
 pub enum NetioError {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
         /// The kernel's error.
         source: io::Error,
@@ -60,30 +60,30 @@ pub enum NetioError {
     /// Loading, attaching or running a BPF program failed.
     #[error("{what}: {why}")]
     Bpf {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// The loader's and the kernel's words.
+        /// The messages of the loader and the kernel.
         why: String,
     },
-    /// A file of captured frames is not one, or ends too early.
+    /// A capture file is malformed or truncated.
     #[error("{path}: at byte {offset}: {why}")]
     Capture {
         /// The file.
         path: String,
-        /// Where what can't be read begins.
+        /// Offset of the first unreadable byte.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
 }
 
 impl NetioError {
-    /// Adds to the error of a call what was tried.
+    /// Adds the attempted operation to the error of a call.
     pub fn system(what: impl Into<String>, source: impl Into<io::Error>) -> NetioError {
         NetioError::System { what: what.into(), source: source.into() }
     }
 
-    /// The number of the kernel's error (errno(3)), of a call that failed.
+    /// Returns the kernel's error number (errno(3)) if a system call failed.
     pub fn errno(&self) -> Option<i32> {
         match self {
             NetioError::System { source, .. } => source.raw_os_error(),

@@ -1,7 +1,7 @@
 //! Huge pages for large tables.
 //!
-//! A table that is read at random, in pages of 4 kB, costs a walk of the page
-//! tables with nearly every read; in a virtual machine two of them.
+//! A random read from a large table in pages of 4 kB nearly always costs a page table walk; in a
+//! virtual machine, two.
 
 use rustix::mm::{Advice, madvise};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -13,30 +13,30 @@ use std::slice;
 
 /// Size of a huge page on most machines; others ignore advice about parts of their pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// `MADV_COLLAPSE` of Linux 6.1, which not every C library names.
+/// `MADV_COLLAPSE` of Linux 6.1, which not every C library defines.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// Asks for huge pages under `table` when it is first written (madvise(2),
-/// `MADV_HUGEPAGE`): for tables of which much may stay untouched.
+/// Requests huge pages for `table` when it is first written (madvise(2), `MADV_HUGEPAGE`): for
+/// tables that may stay largely untouched.
 ///
-/// Best effort: a kernel without free huge pages changes nothing.
+/// Best effort: without free huge pages the kernel changes nothing.
 pub fn prefer_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     let start = table.as_ptr() as usize;
     let first = start.next_multiple_of(HUGE_PAGE_BYTES);
     let last = (start + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     if first < last {
-        // SAFETY: the range lies within `table`, which is borrowed, so mapped; this
-        // advice changes what the memory is made of, never what is in it.
+        // SAFETY: the range is within `table`, which is borrowed and therefore mapped; this advice
+        // changes the kind of its pages, never their contents.
         let _ = unsafe { madvise(first as *mut c_void, last - first, Advice::LinuxHugepage) };
     }
 }
 
-/// Moves `table` into huge pages now, as it is (madvise(2), `MADV_COLLAPSE`): for
-/// tables that have been written, wherever the allocator had put them. Takes some
-/// 0.2 ms for each of them. Tables that fit small pages well stay there.
+/// Moves `table` into huge pages now (madvise(2), `MADV_COLLAPSE`): for tables that have been
+/// written, wherever the allocator has put them. Takes some 0.2 ms per huge page. Small tables stay
+/// in small pages.
 ///
-/// Best effort too; ignored before Linux 6.1.
+/// Best effort; ignored before Linux 6.1.
 pub fn move_to_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     if bytes < HUGE_PAGE_BYTES / 4 {
@@ -45,16 +45,17 @@ pub fn move_to_huge_pages<T>(table: &[T]) {
     let start = table.as_ptr() as usize;
     let first = start / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     for page in (first..start + bytes).step_by(HUGE_PAGE_BYTES) {
-        // One by one, because the first and the last may reach over the table into
-        // memory that doesn't exist, which the kernel refuses.
-        // SAFETY: this advice changes what memory is made of, never what is in it, so
-        // it doesn't matter whose memory lies in the same huge page.
+        // One by one, because the first and the last may reach beyond the table into memory that
+        // doesn't exist, which the kernel refuses.
+        // SAFETY: this advice changes the kind of pages, never their contents, so other data in the
+        // same huge page is not affected.
         let _ = unsafe { libc::madvise(page as *mut c_void, HUGE_PAGE_BYTES, MADV_COLLAPSE) };
     }
 }
 
-/// As many values of a kind, in huge pages as far as possible. One that fills a huge page begins
-/// where one does: where an allocator puts it, about half of a table of two megabytes finds none.
+/// A fixed number of equal-sized values, in huge pages as far as possible. A block of at least one
+/// huge page is aligned to one: at an allocator's address about half of a table of two megabytes
+/// gets no huge page.
 ///
 /// Best effort, too.
 pub struct Block<T: Copy> {
@@ -68,10 +69,10 @@ unsafe impl<T: Copy + Send> Send for Block<T> {}
 unsafe impl<T: Copy + Sync> Sync for Block<T> {}
 
 impl<T: Copy> Block<T> {
-    /// `count` times the same.
+    /// Creates a block of `count` copies of `value`.
     ///
     /// # Panics
-    /// When that is nothing, or more than there can be.
+    /// If the size is zero or exceeds the limits of an allocation.
     pub fn filled(value: T, count: usize) -> Block<T> {
         let layout = Block::<T>::layout(count);
         // SAFETY: the layout's size isn't 0.
@@ -79,7 +80,7 @@ impl<T: Copy> Block<T> {
         let Some(values) = NonNull::new(values) else { handle_alloc_error(layout) };
         if layout.align() == HUGE_PAGE_BYTES {
             let whole = layout.size() / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-            // SAFETY: the range is this block's; the advice changes what its memory is made of.
+            // SAFETY: the range belongs to this block; the advice changes the kind of its pages.
             let _ = unsafe { madvise(values.as_ptr().cast(), whole, Advice::LinuxHugepage) };
         }
         for at in 0..count {
@@ -88,7 +89,7 @@ impl<T: Copy> Block<T> {
         }
         let block = Block { values, count };
         if layout.align() < HUGE_PAGE_BYTES {
-            // Many of them lie beside each other.
+            // Many small blocks share a huge page.
             move_to_huge_pages(&block);
         }
         block
@@ -106,7 +107,7 @@ impl<T: Copy> Block<T> {
 
 impl<T: Copy> Drop for Block<T> {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and values that are copied need no end.
+        // SAFETY: allocated with this layout, and `Copy` values need no drop.
         unsafe { dealloc(self.values.as_ptr().cast(), Block::<T>::layout(self.count)) };
     }
 }
@@ -124,7 +125,7 @@ impl<T: Copy> Deref for Block<T> {
 impl<T: Copy> DerefMut for Block<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, by nobody else.
+        // SAFETY: as above, exclusively.
         unsafe { slice::from_raw_parts_mut(self.values.as_ptr(), self.count) }
     }
 }
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_begins_where_a_huge_page_does_if_it_fills_one() {
+    fn large_block_is_aligned_to_huge_page() {
         let pages = HUGE_PAGE_BYTES / 64;
         for (count, aligned) in [(1, false), (pages, true), (3 * pages + 1, true)] {
             let mut block = Block::filled([7u64; 8], count);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_keep_what_is_in_them() {
+    fn huge_pages_keep_table_contents() {
         for length in [0, 1, HUGE_PAGE_BYTES / 8, 3 * HUGE_PAGE_BYTES] {
             let table: Vec<u32> = (0..length as u32).collect();
             prefer_huge_pages(&table);

@@ -1,7 +1,7 @@
 //! Network namespaces, entered by threads.
 //!
-//! A namespace applies to a *thread*: a thread that enters one is dedicated to it. Child
-//! processes inherit the namespace from the thread that starts them.
+//! A namespace applies to a *thread*: a thread that enters one stays in it. Child processes inherit
+//! the namespace of the thread that starts them.
 
 use crate::NetioError;
 use rustix::mount::{
@@ -15,13 +15,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Where `ip netns` keeps its names.
+/// Directory of the names of `ip netns`.
 pub const NAMED: &str = "/run/netns";
 
-/// The calling thread's own.
+/// Namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// A handle on a network namespace; keeps it alive.
+/// A handle to a network namespace; keeps it alive.
 #[derive(Clone, Debug)]
 pub struct NetNs {
     name: String,
@@ -29,10 +29,10 @@ pub struct NetNs {
 }
 
 impl NetNs {
-    /// Opens a namespace by the name that `ip netns add` gave it.
+    /// Opens a namespace by its `ip netns add` name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no namespace of that name.
     pub fn open(name: &str) -> Result<NetNs, NetioError> {
         let path = Path::new(NAMED).join(name);
         let file = File::open(&path)
@@ -40,17 +40,17 @@ impl NetNs {
         Ok(NetNs { name: name.into(), file: Arc::new(file) })
     }
 
-    /// The namespace that the calling thread is in.
+    /// Returns the namespace of the calling thread.
     ///
     /// # Errors
-    /// Where `/proc` is not mounted.
+    /// If `/proc` is not mounted.
     pub fn current() -> Result<NetNs, NetioError> {
         let file = File::open(OWN)
             .map_err(|e| NetioError::system(format!("opening this thread's namespace {OWN}"), e))?;
         Ok(NetNs { name: "the current one".into(), file: Arc::new(file) })
     }
 
-    /// Name.
+    /// Name of the namespace.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -67,7 +67,7 @@ impl NetNs {
             .map_err(|e| NetioError::system(format!("entering namespace {}", self.name), e))
     }
 
-    /// True when the calling thread is in it.
+    /// True if the calling thread is in the namespace.
     fn is_here(&self) -> bool {
         let (Ok(own), Ok(this)) = (std::fs::metadata(OWN), self.file.metadata()) else {
             return false;
@@ -75,12 +75,12 @@ impl NetNs {
         (own.dev(), own.ino()) == (this.dev(), this.ino())
     }
 
-    /// Moves the calling thread into the namespace and gives it a `/sys` that
-    /// shows the namespace's interfaces (a mount of its own, unseen by others).
+    /// Moves the calling thread into the namespace and gives it a private mount of `/sys` that
+    /// shows the namespace's interfaces.
     ///
     /// # Errors
-    /// As [`NetNs::enter`]; also when sysfs can't be mounted, which some
-    /// containers forbid: the thread is in the namespace all the same then.
+    /// As [`NetNs::enter`]; also if sysfs can't be mounted, which some containers forbid: then the
+    /// thread is in the namespace nevertheless.
     pub fn enter_with_sysfs(&self) -> Result<(), NetioError> {
         self.enter()?;
         // SAFETY: unsharing the mount table and the working directory of this
@@ -98,7 +98,7 @@ impl NetNs {
     /// Starts a thread in the namespace, bound to `cpus` unless empty.
     ///
     /// # Errors
-    /// When the thread can't start; what happens inside is the thread's result.
+    /// If the thread can't start; an error inside it is the thread's result.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -118,13 +118,13 @@ impl NetNs {
             .map_err(|e| NetioError::system(format!("starting thread {name}"), e))
     }
 
-    /// Runs `work` in the namespace on a thread of its own and waits for it.
+    /// Runs `work` in the namespace on a new thread and waits for it.
     ///
     /// # Errors
-    /// What entering or `work` gives.
+    /// If entering fails, or the error of `work`.
     ///
     /// # Panics
-    /// When `work` panics.
+    /// If `work` panics.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, NetioError> + Send + 'static,
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_current_namespace_is_here_and_needs_no_rights_to_stay_in() {
+    fn enter_current_namespace_needs_no_rights() {
         let here = NetNs::current().expect("/proc");
         assert!(here.is_here());
         here.enter().expect("already there");

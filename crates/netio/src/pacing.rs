@@ -1,7 +1,7 @@
-//! Pacing for senders in user space: when the next packets are due.
+//! Pacing of user-space senders: due times of packets.
 
-/// Packets that the smallest ring on a testbed's way holds: veth's (`VETH_RING_SIZE`
-/// in drivers/net/veth.c). Network cards have 512 and more.
+/// Packets in the smallest ring on a testbed's path: veth's (`VETH_RING_SIZE` in
+/// drivers/net/veth.c). Network cards have 512 and more.
 const SMALLEST_RING: usize = 256;
 /// Maximum burst with which one late sender catches up.
 const BURST_MAX: usize = 64;
@@ -25,13 +25,13 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// `burst`: most packets in one go, see [`burst`].
+    /// Creates a schedule. `burst`: maximum number of packets in one go, see [`burst`].
     pub(crate) fn new(rate_pps: f64, start_ns: u64, burst: u32) -> Pacer {
         let burst = u64::from(burst.max(1));
         Pacer { interval_ns: 1e9 / rate_pps, start_ns, burst, due: 0, missed: 0 }
     }
 
-    /// Number of packets to send now, at most `most`.
+    /// Returns the number of packets to send now, at most `most`.
     pub(crate) fn due(&mut self, now_ns: u64, most: usize) -> usize {
         let elapsed = now_ns.saturating_sub(self.start_ns) as f64;
         let target = (elapsed / self.interval_ns) as u64;
@@ -44,23 +44,24 @@ impl Pacer {
         (target.saturating_sub(self.due) as usize).min(most)
     }
 
-    /// When the next packets are due.
+    /// Returns the due times of the next packets.
     pub(crate) fn times(&self) -> Times {
         let first_ns = self.start_ns as f64 + (self.due + 1) as f64 * self.interval_ns;
         Times { next_ns: first_ns, interval_ns: self.interval_ns }
     }
 
-    /// Another rate from `now_ns` on; what was due before and was not sent is not made up for.
+    /// Changes the rate from `now_ns` on; packets that were due before and not sent are not made up
+    /// for.
     pub(crate) fn set_rate(&mut self, rate_pps: f64, now_ns: u64) {
         (self.interval_ns, self.start_ns, self.due) = (1e9 / rate_pps, now_ns, 0);
     }
 
-    /// `count` packets were sent.
+    /// Records that `count` packets were sent.
     pub(crate) fn sent(&mut self, count: usize) {
         self.due += count as u64;
     }
 
-    /// Packets given up so far.
+    /// Returns the number of packets given up so far.
     pub(crate) fn missed(&self) -> u64 {
         self.missed
     }
@@ -74,13 +75,13 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// All the same: of packets without a schedule.
+    /// Returns equal times, for packets without a schedule.
     pub(crate) fn all(now_ns: u64) -> Times {
         Times { next_ns: now_ns as f64, interval_ns: 0.0 }
     }
 
-    /// That of the next packet, nanoseconds modulo 2^32. The time at which it was due, so that
-    /// a late sender's packets show their delay.
+    /// Returns the time of the next packet, nanoseconds modulo 2^32. It is the due time, so that a
+    /// late sender's packets show their delay.
     #[inline]
     pub(crate) fn next(&mut self) -> u32 {
         let time_ns = self.next_ns as u64 as u32;
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_constant_rate_in_small_portions() {
+    fn pacer_spreads_constant_rate_evenly() {
         let mut pacer = Pacer::new(1e6, 1000, 64);
         let mut sent = 0;
         for now in (1000..10_001_000).step_by(700) {
@@ -108,8 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_not_answered_by_a_burst() {
-        // At any rate: what was late by 200 us once meant 2000 packets at 10 Mpps.
+    fn pacer_limits_burst_after_stall() {
+        // At any rate: with a limit in time, a stall of 200 us would release 2000 packets at 10
+        // Mpps.
         for rate in [1e3, 1e6, 10e6] {
             let mut pacer = Pacer::new(rate, 0, 64);
             let due = pacer.due(1_000_000_000, 100_000_000);
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_schedule_however_late_the_sender() {
+    fn late_sender_keeps_scheduled_times() {
         let mut pacer = Pacer::new(1e6, 5000, 64);
         let mut expected = 6000;
         for now in [6000, 6900, 9100, 30_000] {
@@ -133,13 +135,13 @@ mod tests {
             pacer.sent(due);
         }
         assert_eq!(expected, 31_000, "all that were due");
-        // What is given up has no time: the others keep theirs.
+        // Skipped packets have no time: the others keep theirs.
         assert_eq!(pacer.due(1_000_000, 100), 64);
         assert_eq!(pacer.times().next(), 1_000_000 - 63 * 1000);
     }
 
     #[test]
-    fn another_rate_holds_from_that_moment_on() {
+    fn set_rate_takes_effect_immediately() {
         let mut pacer = Pacer::new(1e6, 0, 64);
         let count = |pacer: &mut Pacer, from: u64, to: u64| {
             let mut sent = 0;
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn all_senders_together_stay_below_the_smallest_ring() {
+    fn total_burst_fits_smallest_ring() {
         for senders in 1..=16 {
             let most = senders * burst(senders) as usize;
             assert!(most <= SMALLEST_RING, "{senders} senders: {most}");

@@ -1,4 +1,4 @@
-//! What ends a wait, and waiting for it with poll(2).
+//! Wake-up conditions, and waiting for them with poll(2).
 
 use crate::NetioError;
 use crate::bell::Bell;
@@ -9,50 +9,50 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// What ends a wait. Ports add to it what they know ([`crate::Port::wake_by`]).
+/// Wake-up conditions of a wait. Ports add theirs ([`crate::Port::wake_by`]).
 #[derive(Debug, Default)]
 pub struct Wakers {
     polls: Vec<libc::pollfd>,
-    /// Which port each is of.
+    /// Index of the port of each descriptor.
     owners: Vec<usize>,
-    /// Who is asked.
+    /// Index of the port that currently adds conditions.
     pub(crate) owner: usize,
     pub(crate) ready: bool,
     within: Option<Duration>,
 }
 
-/// How a wait ended, as a port sees it.
+/// The end of a wait as seen by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// There may be something to receive here.
+    /// Frames may be pending at this port.
     Here,
-    /// Something happened elsewhere.
+    /// The event occurred elsewhere.
     Elsewhere,
-    /// Time was up.
+    /// The timeout expired.
     InVain,
-    /// One of the port's descriptors has an error to tell.
+    /// One of the port's descriptors reports an error.
     Failing,
 }
 
 impl Wakers {
-    /// Nothing yet.
+    /// Creates an empty set.
     pub fn new() -> Wakers {
         Wakers::default()
     }
 
-    /// Something is there already, so that nobody sleeps.
+    /// Prevents sleeping: something is pending already.
     pub fn ready(&mut self) {
         self.ready = true;
     }
 
-    /// Ends the wait when there is something to read from `descriptor`.
+    /// Ends the wait when `descriptor` becomes readable.
     pub fn add(&mut self, descriptor: BorrowedFd<'_>) {
         let fd = descriptor.as_raw_fd();
         self.polls.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         self.owners.push(self.owner);
     }
 
-    /// Ends the wait when it rings.
+    /// Ends the wait when the bell rings.
     pub(crate) fn add_bell(&mut self, bell: &Bell) {
         match bell.listen() {
             Some(descriptor) => self.add(descriptor),
@@ -60,7 +60,7 @@ impl Wakers {
         }
     }
 
-    /// Ends the wait after this time at the latest: nothing tells when to look again.
+    /// Ends the wait after this time at the latest, for ports that cannot signal new frames.
     pub fn within(&mut self, time: Duration) {
         self.within = Some(self.within.map_or(time, |other| other.min(time)));
     }
@@ -71,7 +71,7 @@ impl Wakers {
         (self.ready, self.within) = (false, None);
     }
 
-    /// Sleeps; returns how many descriptors have something to tell.
+    /// Sleeps; returns the number of descriptors with events.
     pub(crate) fn sleep(&mut self, timeout: Duration) -> Result<usize, NetioError> {
         let timeout = self.within.map_or(timeout, |within| within.min(timeout));
         let timeout = libc::timespec {
@@ -79,8 +79,9 @@ impl Wakers {
             tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
         };
         let (polls, count) = (self.polls.as_mut_ptr(), self.polls.len() as libc::nfds_t);
-        // SAFETY: as many pollfds as said, which outlive the call, and a whole timespec; no
-        // signal mask. A descriptor that is none any more is told as such.
+        // SAFETY: the pointer and the count describe the same vector of pollfds, which outlives the
+        // call, as does the timespec; there is no signal mask. poll(2) reports closed descriptors
+        // as such.
         let ready = unsafe { libc::ppoll(polls, count, &timeout, std::ptr::null()) };
         match usize::try_from(ready) {
             Ok(ready) => Ok(ready),
@@ -91,10 +92,11 @@ impl Wakers {
         }
     }
 
-    /// What port number `owner` is told of it.
+    /// Returns the result of the wait for port number `owner`.
     pub(crate) fn told(&self, owner: usize, ready: usize) -> Woken {
-        let own = self.polls.iter().zip(&self.owners).filter(|&(_, &other)| other == owner);
-        let events = own.fold(0, |events, (poll, _)| events | poll.revents);
+        let polls_of_port =
+            self.polls.iter().zip(&self.owners).filter(|&(_, &other)| other == owner);
+        let events = polls_of_port.fold(0, |events, (poll, _)| events | poll.revents);
         match events {
             _ if ready == 0 => Woken::InVain,
             0 => Woken::Elsewhere,
@@ -106,10 +108,10 @@ impl Wakers {
     }
 }
 
-/// Waits until a socket that is bound to interface number `index` can be read.
+/// Waits until a socket bound to interface number `index` is readable.
 ///
 /// # Errors
-/// When the interface is gone for good.
+/// If the interface is gone for good.
 pub(crate) fn wait_readable(
     socket: &OwnedFd,
     index: u32,
@@ -121,17 +123,17 @@ pub(crate) fn wait_readable(
     if wakers.told(0, ready) == Woken::Failing { clear_error(socket, index) } else { Ok(()) }
 }
 
-/// Asks a socket that is bound to interface number `index` for its error, so that the next
-/// poll waits again. Down may be up again later, and is no error.
+/// Clears the error of a socket bound to interface number `index`, so that the next poll waits
+/// again. An interface that is down may come up again, so this is not an error.
 ///
 /// # Errors
-/// When the interface is gone for good.
+/// If the interface is gone for good.
 pub(crate) fn clear_error(socket: &OwnedFd, index: u32) -> Result<(), NetioError> {
     let what = || format!("waiting for frames at interface {index}");
     let error = socket_error(socket).map_err(|e| NetioError::system(what(), e))?;
     match error {
         Err(error) if error != Errno::NETDOWN => Err(NetioError::system(what(), error)),
-        // Unless the interface does not exist any more.
+        // An error only if the interface no longer exists.
         Err(_) => index_to_name(socket, index).map(drop).map_err(|e| NetioError::system(what(), e)),
         Ok(()) => Ok(()),
     }

@@ -6,16 +6,16 @@ use crate::frame::Batch;
 use crate::poll::{Wakers, Woken};
 use std::time::Duration;
 
-/// A port: frames come in and go out; used by one thread.
+/// A port: receives and sends frames; used by one thread.
 ///
-/// Ports are numbered; each knows its number. Wrappers (to capture frames, inject faults,
-/// or spread frames over threads) are ports too.
+/// Ports are numbered; each knows its number. Wrappers (to capture frames, inject faults, or spread
+/// frames over threads) are ports, too.
 pub trait Port: Send {
     /// Receives pending frames, at most [`crate::frame::BATCH`], and returns how many. The
     /// previous contents of the batch are lost. Does not block.
     ///
     /// # Errors
-    /// When the port is gone for good.
+    /// If the port is gone for good.
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError>;
 
     /// Sends the frames of the batch whose egress is this port, and returns the result. If
@@ -23,43 +23,42 @@ pub trait Port: Send {
     /// otherwise it is unchanged.
     ///
     /// # Errors
-    /// When the port is gone for good.
+    /// If the port is gone for good.
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError>;
 
-    /// Says what wakes a thread that has found nothing to receive and is about to sleep, at
-    /// this port and others ([`wait_any`]).
+    /// Adds the wake-up conditions of this port for a thread that has found nothing to receive and
+    /// is about to sleep, possibly at several ports ([`wait_any`]).
     ///
     /// # Errors
-    /// When the port is gone for good.
+    /// If the port is gone for good.
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError>;
 
     /// Called after the sleep.
     ///
     /// # Errors
-    /// When the port is gone for good.
+    /// If the port is gone for good.
     fn woken(&mut self, _: Woken) -> Result<(), NetioError> {
         Ok(())
     }
 
-    /// Waits until something may have come in, `timeout` at most.
+    /// Waits until frames may be pending, at most `timeout`.
     ///
     /// # Errors
-    /// When the port is gone for good.
+    /// If the port is gone for good.
     fn wait(&mut self, timeout: Duration) -> Result<(), NetioError> {
         wait_one(self, timeout)
     }
 
-    /// Frames that came in and were lost before they could be received, as far as
-    /// the port knows.
+    /// Returns the number of frames lost before they could be received, as far as the port knows.
     fn missed(&mut self) -> u64;
 
-    /// True when nothing will ever come in again, as at the end of a file.
+    /// True if no more frames will ever arrive, as at the end of a file.
     fn is_at_end(&self) -> bool {
         false
     }
 
-    /// True when frames that it receives may have come in at other ports
-    /// ([`crate::Frame::ingress`]), which receive none themselves.
+    /// True if received frames may belong to other ports ([`crate::Frame::ingress`]), which receive
+    /// none themselves.
     fn receives_for_others(&self) -> bool {
         false
     }
@@ -98,11 +97,11 @@ impl<P: Port + ?Sized> Port for Box<P> {
     }
 }
 
-/// Waits until something may have come in at any of the ports, or the bell rings, `timeout`
-/// at most. `wakers` is memory for that, to be used again.
+/// Waits until frames may be pending at any of the ports, or the bell rings, at most `timeout`.
+/// `wakers` is reusable memory.
 ///
 /// # Errors
-/// When a port is gone for good.
+/// If a port is gone for good.
 pub fn wait_any<P: Port>(
     ports: &mut [P],
     bell: Option<&Bell>,
@@ -118,7 +117,7 @@ pub fn wait_any<P: Port>(
         wakers.owner = ports.len();
         wakers.add_bell(bell);
     }
-    // Nothing is slept then, but who is asleep has to be told all the same.
+    // Then the thread does not sleep, but ports must still be notified.
     let timeout = if wakers.ready { Duration::ZERO } else { timeout };
     let ready = wakers.sleep(timeout)?;
     bell.inspect(|bell| bell.answer());
@@ -131,7 +130,7 @@ pub fn wait_any<P: Port>(
 /// Waits at one port.
 ///
 /// # Errors
-/// When the port is gone for good.
+/// If the port is gone for good.
 fn wait_one<P: Port + ?Sized>(port: &mut P, timeout: Duration) -> Result<(), NetioError> {
     let mut wakers = Wakers::new();
     port.wake_by(&mut wakers)?;
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn any_port_and_the_bell_end_the_wait_for_all() {
+    fn any_port_or_bell_ends_wait_any() {
         let (near, far): (Vec<_>, Vec<_>) =
             (0..3).map(|_| UnixDatagram::pair().expect("a pair")).unzip();
         let mut ports: Vec<Line> = near.into_iter().map(|line| Line(line, Vec::new())).collect();
@@ -179,9 +178,9 @@ mod tests {
         let begin = Instant::now();
         far[1].send(b"x").expect("it is sent");
         wait_any(&mut ports, Some(&bell), &mut wakers, long).expect("waiting");
-        let told: Vec<_> = ports.iter_mut().map(|line| line.1.pop()).collect();
+        let results: Vec<_> = ports.iter_mut().map(|line| line.1.pop()).collect();
         let (here, elsewhere) = (Some(Woken::Here), Some(Woken::Elsewhere));
-        assert_eq!(told, [elsewhere, here, elsewhere]);
+        assert_eq!(results, [elsewhere, here, elsewhere]);
         ports[1].0.recv(&mut [0; 9]).expect("it arrived");
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -191,7 +190,7 @@ mod tests {
             wait_any(&mut ports, Some(&bell), &mut wakers, long).expect("waiting");
         });
         assert_eq!(ports[1].1.pop(), elsewhere);
-        // What was rung while nobody slept is heard before anybody sleeps.
+        // A ring while no thread sleeps ends the next wait.
         bell.ring();
         wait_any(&mut ports, Some(&bell), &mut wakers, long).expect("waiting");
         assert!(begin.elapsed() < long);

@@ -1,17 +1,17 @@
-//! Child processes that must not outlive this one.
+//! Child processes that must not outlive their parent.
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes the kernel kill the program when the thread that starts it ends, however
-/// that happens: a killed laboratory leaves no `ip` behind that goes on making
-/// what the next one has just removed (prctl(2), PR_SET_PDEATHSIG).
+/// Makes the kernel kill the program when the thread that starts it ends for any reason: a killed
+/// laboratory leaves no `ip` behind that keeps creating what the next laboratory has just removed
+/// (prctl(2), PR_SET_PDEATHSIG).
 ///
-/// The program can be interrupted, too, where this process can't: a shell that starts it in
-/// the background (`fwdlab run ... &` of a script) has it ignore SIGINT and SIGQUIT, which
-/// programs would inherit, and who is to print totals when interrupted would never end.
+/// The program can be interrupted even if this process ignores interrupts. A shell that starts this
+/// process in the background (`fwdlab run ... &` in a script) makes it ignore SIGINT and SIGQUIT.
+/// Programs would inherit this, and a program that prints totals when interrupted would never end.
 pub fn die_with_us(command: &mut Command) -> &mut Command {
     // SAFETY: the closure runs between fork and exec; it makes system calls that are safe
     // there (signal-safety(7)), allocates nothing and takes no lock.
@@ -25,8 +25,8 @@ pub fn die_with_us(command: &mut Command) -> &mut Command {
     }
 }
 
-/// Lets the program inherit descriptors under their own numbers. Whoever calls keeps them open
-/// until it has started; no other program gets them.
+/// Lets the program inherit descriptors under their own numbers. The caller keeps them open until
+/// the program has started; no other program gets them.
 pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) -> &mut Command {
     // SAFETY: the closure runs between fork and exec; it makes a system call for each
     // descriptor, allocates nothing and takes no lock. A number that is not open is an error.
@@ -42,18 +42,18 @@ pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) -> &mut Command
     }
 }
 
-/// Asks the program of this process number to end (SIGINT), as Ctrl-C does.
+/// Interrupts the program with this process id (SIGINT), as Ctrl-C does.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such process.
 pub fn interrupt(pid: u32) -> std::io::Result<()> {
     signal(pid, Signal::INT)
 }
 
-/// Asks the program of this process number to read its file again (SIGHUP).
+/// Makes the program with this process id read its file again (SIGHUP).
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such process.
 pub fn signal_hangup(pid: u32) -> std::io::Result<()> {
     signal(pid, Signal::HUP)
 }
@@ -70,8 +70,8 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_program_can_be_interrupted_although_we_were_started_in_the_background() {
-        let ignored = |dies: bool| {
+    fn child_of_background_process_is_interruptible() {
+        let ignores_sigint = |dies: bool| {
             let mut command = Command::new("sed");
             command.args(["-n", "s/^SigIgn:[[:space:]]*//p", "/proc/self/status"]);
             // SAFETY: as above.
@@ -84,14 +84,14 @@ mod tests {
             if dies {
                 die_with_us(&mut command);
             }
-            let told = String::from_utf8(command.output().unwrap().stdout).unwrap();
-            u64::from_str_radix(told.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
+            let mask = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
         };
-        assert!(ignored(false) && !ignored(true));
+        assert!(ignores_sigint(false) && !ignores_sigint(true));
     }
 
     #[test]
-    fn only_the_program_that_is_to_have_a_descriptor_has_it() {
+    fn only_keep_open_passes_descriptors() {
         let (ours, _theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
         let number = ours.as_raw_fd();
         let has_it = |keep: bool| {

@@ -17,27 +17,27 @@ struct Index(AtomicUsize);
 #[derive(Debug)]
 struct Ring {
     slots: Box<[Mutex<Batch>]>,
-    /// Batches that were ever sent.
+    /// Number of batches sent so far.
     head: Index,
-    /// Batches that were ever received.
+    /// Number of batches received so far.
     tail: Index,
 }
 
-/// The end of a ring that sends.
+/// The sending end of a ring.
 #[derive(Debug)]
 pub struct Producer {
     ring: Arc<Ring>,
     head: usize,
 }
 
-/// The end of a ring that receives.
+/// The receiving end of a ring.
 #[derive(Debug)]
 pub struct Consumer {
     ring: Arc<Ring>,
     tail: usize,
 }
 
-/// A ring of this many batches; 0 counts as 1.
+/// Creates a ring of `batches` batches; 0 counts as 1.
 pub fn ring(batches: usize) -> (Producer, Consumer) {
     let slots = (0..batches.max(1)).map(|_| Mutex::new(Batch::new())).collect();
     let ring = Arc::new(Ring { slots, head: Index::default(), tail: Index::default() });
@@ -45,7 +45,7 @@ pub fn ring(batches: usize) -> (Producer, Consumer) {
 }
 
 impl Ring {
-    /// Exchanges the batch in a slot that is the caller's.
+    /// Exchanges the batch in a slot owned by the caller.
     #[inline]
     fn exchange(&self, at: usize, batch: &mut Batch) -> bool {
         // Never contended: head and tail determine the owner.
@@ -55,8 +55,8 @@ impl Ring {
 }
 
 impl Producer {
-    /// Sends a batch, which becomes one to be filled; false, and nothing happens,
-    /// when the ring is full.
+    /// Sends a batch, which becomes an empty one to fill. Returns false without effect if the ring
+    /// is full.
     #[inline]
     pub fn send(&mut self, batch: &mut Batch) -> bool {
         let tail = self.ring.tail.0.load(Ordering::Acquire);
@@ -73,8 +73,7 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Receives a batch in exchange for `batch`; false, and nothing happens, when
-    /// there is none.
+    /// Receives a batch in exchange for `batch`. Returns false without effect if the ring is empty.
     #[inline]
     pub fn receive(&mut self, batch: &mut Batch) -> bool {
         if self.is_empty() {
@@ -88,7 +87,7 @@ impl Consumer {
         received
     }
 
-    /// True when there is nothing to be received yet.
+    /// True if there is nothing to receive yet.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ring.head.0.load(Ordering::Acquire) == self.tail
@@ -102,7 +101,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_ring_is_full_and_empty_where_it_should_be() {
+    fn ring_reports_full_and_empty() {
         let (mut producer, mut consumer) = ring(2);
         let mut batch = Batch::new();
         assert!(consumer.is_empty() && !consumer.receive(&mut batch));
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_sees_every_frame_in_order() {
+    fn ring_keeps_order_between_threads() {
         const BATCHES: u32 = 2000;
         let (mut producer, mut consumer) = ring(3);
         let sender = thread::spawn(move || {

@@ -1,13 +1,13 @@
-//! System calls of a process that has opened all that it needs (seccomp(2)).
+//! System call filter for a process that has opened everything it needs (seccomp(2)).
 //!
-//! What isn't in the list fails with EPERM, as if the rights for it were missing: no program is
-//! started, no socket is opened, nothing is mounted or traced. Files may be opened, as counters
-//! are written and a set-up is read again; which ones is up to the user's rights.
+//! Calls outside the list fail with EPERM, as if the process lacked the rights: it starts no
+//! program, opens no socket, and mounts and traces nothing. It may open files, to write counters
+//! and to reload the configuration; the user's rights decide which.
 
 use crate::NetioError;
 use std::io;
 
-/// What a router does while it runs: frames, time, threads, memory, files.
+/// Calls of a running router: frames, time, threads, memory, files.
 const CALLS: &[libc::c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -19,7 +19,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
     libc::SYS_getsockopt,
-    // An interface that has come back: of sockets that are open already.
+    // For an interface that has come back: on sockets that are already open.
     libc::SYS_setsockopt,
     libc::SYS_bind,
     libc::SYS_ioctl,
@@ -65,18 +65,19 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// Those that newer machines have no more.
+/// Calls that newer architectures no longer have.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_rename, libc::SYS_open];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[libc::c_long] = &[];
 
-/// The machine as the kernel calls it (linux/audit.h): numbers of calls are each machine's own.
+/// The architecture in the kernel's numbering (linux/audit.h): call numbers differ between
+/// architectures.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u32 = 0xc000_00b7;
-/// Unknown: nothing is filtered.
+/// Unknown architecture: no filter.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: u32 = 0;
 
@@ -84,10 +85,10 @@ const MACHINE: u32 = 0;
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
-/// Lets all threads of the process, now and later, make no other calls than a router's.
+/// Limits all current and future threads of the process to the calls of a router.
 ///
 /// # Errors
-/// Before `no_new_privs` is set without CAP_SYS_ADMIN, or where the kernel has no such filters.
+/// Before `no_new_privs` is set without CAP_SYS_ADMIN, or if the kernel has no such filters.
 pub fn only_forwarding() -> Result<(), NetioError> {
     if MACHINE == 0 {
         return Ok(());
@@ -96,11 +97,11 @@ pub fn only_forwarding() -> Result<(), NetioError> {
     let filter =
         libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-    // SAFETY: the program lives through the call, during which the kernel copies it.
+    // SAFETY: the program outlives the call, during which the kernel copies it.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const filter) };
     match result {
         0 => Ok(()),
-        // A thread that has other filters already.
+        // A thread already has other filters.
         thread if thread > 0 => Err(NetioError::system(
             format!("limiting system calls (thread {thread} is limited otherwise)"),
             io::Error::from(io::ErrorKind::PermissionDenied),
@@ -120,7 +121,7 @@ fn program() -> Vec<libc::sock_filter> {
     let mut program =
         vec![load(ARCHITECTURE), equals(MACHINE, 1, 0), answer(refused), load(NUMBER)];
     for (at, &call) in calls.iter().enumerate() {
-        // Over those that follow, and over the refusal.
+        // Skips the remaining comparisons and the refusal.
         let to_allowed = (calls.len() - at) as u8;
         program.push(equals(call, to_allowed, 0));
     }
@@ -135,7 +136,7 @@ const _: () = assert!(CALLS.len() + OLD_CALLS.len() < 250);
 mod tests {
     use super::*;
 
-    /// In a process of its own: what is limited stays so.
+    /// Runs in a separate process: the filter cannot be removed.
     #[test]
     fn a_limited_process_reads_and_writes_and_opens_no_socket() {
         const INSIDE: &str = "FWDLAB_TEST_SECCOMP";

@@ -1,4 +1,4 @@
-//! Traits and configuration that all senders and receivers share.
+//! Traits and configuration shared by all senders and receivers.
 
 pub use crate::pacing::burst;
 
@@ -12,7 +12,7 @@ use fwdlab_packet::{Phase, Template, Turns, stamp::PHASES};
 /// One sending thread.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// Namespace that the interface lives in.
+    /// Namespace of the interface.
     pub namespace: NetNs,
     /// Interface to send through.
     pub interface: String,
@@ -22,44 +22,44 @@ pub struct SenderConfig {
     pub number: u8,
     /// Frames.
     pub template: Template,
-    /// Packets per second; none for as fast as possible.
+    /// Packets per second; `None` sends at the maximum rate.
     pub rate_pps: Option<f64>,
-    /// Packets after which the thread sends no more, without ending; none for no end.
+    /// Packets after which the thread stops sending without ending; `None` for no limit.
     pub limit: Option<Counted>,
-    /// With a rate: most packets that are sent in one go after a delay, see [`burst`].
+    /// With a rate: maximum number of packets sent in one go after a delay, see [`burst`].
     pub burst: u32,
-    /// Write the sending time into every packet; with a rate, the time at which it was due.
+    /// Write the sending time into every packet; with a rate, the scheduled time.
     pub timestamps: bool,
-    /// Transmit queues that the flows are spread over; none: queue 0, or whichever the
-    /// kernel takes. AF_XDP only.
+    /// Transmit queues that the flows are spread over. `None` for queue 0, or the kernel's choice.
+    /// AF_XDP only.
     pub spread: Option<Turns>,
-    /// Packets handed over at once at the maximum rate, 1 to 256.
+    /// Packets handed over together at the maximum rate, 1 to 256.
     pub batch: u32,
-    /// What is sent beside these packets while the phase is [`Phase::Window`]. Senders in user
-    /// space only: one thread keeps both rates.
+    /// Flood to send in addition to these packets during [`Phase::Window`]. User-space senders
+    /// only: one thread keeps both rates.
     pub flood: Option<Flood>,
-    /// After what is due is sent, let others on this CPU do the same: another sender, which
-    /// would otherwise wait for a time slice. Senders in user space only.
+    /// After sending the due packets, yield the CPU to another sender that would otherwise wait for
+    /// a time slice. User-space senders only.
     pub yields: bool,
 }
 
-/// Packets that are sent, and no more.
+/// A limited number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Their number.
+    /// Number of packets.
     pub packets: u64,
-    /// The flow of the first one; the others follow in turn.
+    /// Flow of the first packet; the others follow in turn.
     pub first: u32,
 }
 
 impl Counted {
-    /// So many packets from the first flow on.
+    /// Returns `packets` packets, beginning with the first flow.
     pub fn packets(packets: u64) -> Counted {
         Counted { packets, first: 0 }
     }
 
-    /// The part of sender `number` of `senders`, which share them in turn over `flows` flows:
-    /// all together send each flow as often as one sender would.
+    /// Returns the part of sender `number` of `senders`, which share the packets in turn over
+    /// `flows` flows: together they send each flow as often as a single sender would.
     pub fn share(self, number: usize, senders: usize, flows: u32) -> Counted {
         let (number, senders) = (number as u64, senders.max(1) as u64);
         let (each, more) = (self.packets / senders, self.packets % senders);
@@ -69,7 +69,7 @@ impl Counted {
     }
 }
 
-/// A sending thread at work. Counters may be read at any time.
+/// A running sending thread. Counters may be read at any time.
 pub trait Sender: Send {
     /// Sets the phase stamped into packets from now on.
     fn set_phase(&self, phase: Phase);
@@ -77,40 +77,39 @@ pub trait Sender: Send {
     fn sent(&self) -> [u64; PHASES];
     /// Packets given up because the sender was late (paced sending only).
     fn missed(&self) -> u64;
-    /// Id of the sending thread, for its CPU accounting; none if no thread of this program
-    /// sends.
+    /// Id of the sending thread, for its CPU accounting; `None` if no thread of this program sends.
     fn task(&self) -> Option<u32> {
         None
     }
-    /// Sends at another rate from now on, packets per second. Only where a rate was set: a
-    /// sender without one has no schedule.
+    /// Changes the rate, in packets per second. Only for senders with a configured rate: others
+    /// have no schedule.
     fn set_rate(&self, rate_pps: f64);
-    /// Begins sending. The threads exist and wait before.
+    /// Starts sending. The threads already exist and wait.
     fn start(&self);
-    /// Stops sending, waits until the thread has ended; returns the final count
-    /// of packets sent in each phase.
+    /// Stops sending, waits until the thread has ended, and returns the final number of packets
+    /// sent in each phase.
     ///
     /// # Errors
-    /// When the thread has failed.
+    /// If the thread has failed.
     fn halt(self: Box<Self>) -> Result<[u64; PHASES], NetioError>;
 }
 
-/// What a receiver checks packets for.
+/// The checks of a receiver.
 #[derive(Clone, Debug)]
 pub enum Watch {
-    /// The stamp alone, if nothing else is known of the packets.
+    /// Checks the stamp only, if nothing else is known about the packets.
     Stamps {
-        /// Run whose packets count.
+        /// Run of the packets to count.
         run_id: u32,
-        /// Number of flows to distinguish, 0 for none.
+        /// Number of flows to distinguish; 0 for none.
         flows: u32,
     },
-    /// The whole packet.
+    /// Checks whole packets.
     Packets(Box<Expected>),
 }
 
 impl Watch {
-    /// The counting of a receiver in user space.
+    /// Returns the counters of a receiver in user space.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             Watch::Stamps { run_id, flows } => Arrivals::by_stamp(*run_id, *flows),
@@ -121,31 +120,31 @@ impl Watch {
         }
     }
 
-    /// True when the packets' delays can be told: they carry times of the receiver's clock.
+    /// True if delays can be measured: packets carry times of the receiver's clock.
     pub fn has_delays(&self) -> bool {
         matches!(self, Watch::Packets(expected) if expected.timestamps && expected.same_clock)
     }
 
-    /// True when packets carry their sending time: then it matters when they come.
+    /// True if packets carry their sending time, so that their arrival time matters.
     pub fn has_times(&self) -> bool {
         matches!(self, Watch::Packets(expected) if expected.timestamps)
     }
 }
 
-/// A receiver at work. Counters may be read at any time.
+/// A running receiver. Counters may be read at any time.
 pub trait Receiver: Send {
-    /// Counters so far.
+    /// Returns the counters so far.
     fn received(&self) -> Received;
-    /// What arrived of each flow; none when flows are not followed.
+    /// Returns the arrivals by flow; `None` if flows are not followed.
     fn flows(&self) -> Option<FlowSummary>;
-    /// How long the packets of the window took; none where their sending time is not known,
-    /// or is another clock's.
+    /// Returns the delays of the window's packets; `None` if the sending time is unknown or belongs
+    /// to another clock.
     fn delays(&self) -> Option<Delays>;
-    /// Packets that the receiver itself lost, as far as it knows.
+    /// Returns the number of packets that the receiver itself lost, as far as it knows.
     fn dropped(&self) -> u64;
 }
 
-/// Packets a second for the sender that shares a rate with `senders` others.
+/// Returns the packet rate of a sender that shares `rate_pps` equally among `senders`.
 pub fn share_of_rate(rate_pps: Option<f64>, senders: usize) -> Option<f64> {
     rate_pps.map(|rate| rate / senders as f64)
 }
@@ -155,17 +154,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn senders_that_share_counted_packets_send_each_flow_once() {
+    fn shared_counted_packets_cover_each_flow_once() {
         for senders in 1..5 {
             for packets in [0, 1, 7, 60, 100] {
                 let all = Counted { packets, first: 90 };
                 let mut sent: Vec<u64> = Vec::new();
                 for number in 0..senders {
-                    let own = all.share(number, senders, 100);
-                    sent.extend((0..own.packets).map(|n| (u64::from(own.first) + n) % 100));
+                    let part = all.share(number, senders, 100);
+                    sent.extend((0..part.packets).map(|n| (u64::from(part.first) + n) % 100));
                 }
-                let wanted: Vec<u64> = (0..packets).map(|n| (90 + n) % 100).collect();
-                assert_eq!(sent, wanted, "{packets} packets of {senders}");
+                let expected: Vec<u64> = (0..packets).map(|n| (90 + n) % 100).collect();
+                assert_eq!(sent, expected, "{packets} packets of {senders}");
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Receive-side scaling in software, for ports without it in hardware.
 //!
 //! Each worker has its own port, such as one queue of an interface. A function assigns each
-//! received frame to a worker by its flow's hash, so that one worker gets all packets of
-//! a flow, in order. Frames for another worker are copied into a ring; each pair of
-//! workers has one. Network cards do the same without the copy.
+//! received frame to a worker by its flow's hash, so that one worker gets all packets of a flow, in
+//! order. Frames for another worker are copied into a ring; each pair of workers has one. Network
+//! cards do the same without the copy.
 //!
-//! Left out: what a flow may be (see [`fwdlab_packet::rss`]), and moving flows to
-//! workers with less to do.
+//! Not included: the definition of flows (see [`fwdlab_packet::rss`]), and moving flows to workers
+//! with less load.
 
 use crate::NetioError;
 use crate::bell::Bell;
@@ -17,36 +17,35 @@ use crate::ring::{Consumer, Producer, ring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether a worker sends on to others: it may, it never will again, and it isn't even
-/// there any more to receive.
+/// States of a worker as a sender to other workers: it may still send, it will never send again, or
+/// it is gone and no longer receives either.
 const RUNNING: u8 = 0;
 const ENDED: u8 = 1;
 const GONE: u8 = 2;
 
-/// One worker's port, which receives what all of them share out.
+/// The port of one worker, which receives its share of the frames of all ports.
 #[derive(Debug)]
 pub struct Spread<P, F> {
     port: P,
     choose: F,
     own: usize,
-    /// Rings to other workers, and frames that wait for room in them.
+    /// Rings to other workers, and frames waiting for room in them.
     to: Vec<(Producer, Batch)>,
     from: Vec<Consumer>,
-    /// Index of the worker whose frames are received next.
+    /// Index of the worker whose frames to receive next.
     turn: usize,
     received: Batch,
     missed: u64,
     states: Arc<[AtomicU8]>,
-    /// By worker: rung when there are frames in a ring to it.
+    /// Bells by worker: rung when a ring to the worker has new frames.
     bells: Arc<[Bell]>,
 }
 
-/// Spreads over as many workers as there are ports what these receive. `choose` is the
-/// number of a frame's worker, modulo their number; it should be the same for all
-/// frames of a flow. Each ring holds this many batches.
+/// Spreads received frames over one worker per port. `choose` returns a frame's worker, modulo
+/// their number; it should be constant for all frames of a flow. Each ring holds `batches` batches.
 ///
 /// # Errors
-/// When the process has as many descriptors as it may.
+/// If the process has reached its limit of descriptors.
 pub fn spread<P, F>(
     ports: Vec<P>,
     batches: usize,
@@ -63,7 +62,7 @@ where
     let mut from: Vec<Vec<_>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
     for sender in &mut to {
         for receiver in &mut from {
-            // Also from each worker to itself: never used, but places stay plain.
+            // Also from each worker to itself: never used, but keeps indices simple.
             let (producer, consumer) = ring(batches);
             sender.push((producer, Batch::new()));
             receiver.push(consumer);
@@ -104,7 +103,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
         Ok(())
     }
 
-    /// Puts what waits into the rings, as far as there is room.
+    /// Moves waiting frames into the rings as far as there is room.
     fn pass_on(&mut self) {
         let mut waiting = false;
         let others = self.states.iter().zip(&*self.bells);
@@ -134,15 +133,15 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
     }
 }
 
-/// A frame as it came in.
+/// Copies a frame with its ingress port.
 fn copy(from: &Frame, to: &mut Frame) {
-    // A frame's bytes fit any frame.
+    // Cannot fail: any frame fits.
     let _ = to.receive(from.ingress(), &from.whole());
 }
 
 impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
-    /// What the port itself and the rings of the others hold, in turn: nobody who
-    /// sends much keeps the others waiting.
+    /// Receives from the port itself and the rings of the others in turn, so that a busy sender
+    /// does not delay the others.
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
         batch.clear();
         for _ in 0..self.from.len() {
@@ -166,7 +165,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
         wakers.add_bell(&self.bells[self.own]);
-        // After the bell was told.
+        // After `add_bell`, so that no ring is missed.
         if self.has_more() {
             wakers.ready();
         }
@@ -178,14 +177,14 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
         self.port.woken(woken)
     }
 
-    /// What the port itself missed, and what this worker received for others whose
-    /// rings were full.
+    /// Frames missed by the port itself, and frames this worker received for others whose rings
+    /// were full.
     fn missed(&mut self) -> u64 {
         self.port.missed() + self.missed
     }
 
     fn is_at_end(&self) -> bool {
-        // In this order: who has ended has sent all before.
+        // In this order: a worker that has ended has sent everything before.
         self.states.iter().all(|state| state.load(Ordering::Acquire) != RUNNING) && !self.has_more()
     }
 }
@@ -205,7 +204,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// Frames of four bytes: flow, port that they come in at, number within both.
+    /// Frames of four bytes: flow, ingress port, number within both.
     #[derive(Debug)]
     struct Script {
         number: u8,
@@ -254,7 +253,7 @@ mod tests {
         usize::from(frame.bytes()[0])
     }
 
-    /// Receives until nothing will come any more.
+    /// Receives until no more frames will arrive.
     fn drain(port: &mut impl Port) -> Vec<(u8, [u8; 4])> {
         let (mut batch, mut seen) = (Batch::new(), Vec::new());
         while !port.is_at_end() {
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_arrives_once_at_its_worker_and_in_order() {
+    fn spread_delivers_each_frame_once_in_order() {
         const WORKERS: usize = 3;
         const ROUNDS: u16 = 2000;
         let ports = (0..3).map(|number| Script::new(number, 7, ROUNDS)).collect();
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_for_all_nothing_is_missed() {
+    fn spread_misses_nothing_with_enough_room() {
         let ports = (0..2).map(|number| Script::new(number, 4, 100)).collect();
         let mut ports = spread(ports, 100, by_flow).expect("bells");
         let mut batch = Batch::new();
@@ -327,8 +326,8 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_a_ring_full_is_missed_and_nobody_waits_for_the_gone() {
-        // One worker doesn't receive at all: one batch in the ring, one before it.
+    fn spread_counts_frames_missed_by_full_ring() {
+        // One worker doesn't receive at all: one batch is in the ring, another waits.
         let ports = (0..2).map(|number| Script::new(number, 2, 1000)).collect();
         let mut ports = spread(ports, 1, by_flow).expect("bells");
         let mut idle = ports.pop().expect("two workers");
@@ -339,7 +338,7 @@ mod tests {
         let missed = ports[0].missed();
         assert!((1000 - 2 * BATCH as u64..1000).contains(&missed), "{missed} missed");
         assert_eq!((ports[0].is_at_end(), ports[0].wait(Duration::ZERO).is_ok()), (false, true));
-        // All that waited is received, once.
+        // All waiting frames are received once.
         let mut late = 0;
         for _ in 0..10 {
             idle.receive(&mut batch).expect("it receives");
@@ -353,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_passes_through() {
+    fn send_passes_frames_to_port() {
         let mut ports = spread(vec![Script::new(0, 1, 1)], 1, by_flow).expect("bells");
         let mut batch = Batch::new();
         batch.fill(3);

@@ -1,7 +1,7 @@
-//! Taps: interfaces whose other end is a descriptor, which a machine of QEMU takes.
+//! Taps: interfaces with a descriptor at the other end, to pass to a QEMU machine.
 //!
-//! A tap exists as long as somebody holds its descriptors, so nothing of it is left behind
-//! by a process that dies. See Documentation/networking/tuntap.rst of Linux.
+//! A tap exists as long as a process holds its descriptors, so a process that dies leaves nothing
+//! behind. See Documentation/networking/tuntap.rst of Linux.
 
 use crate::NetioError;
 use std::fs::{File, OpenOptions};
@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where taps are made.
+/// Device that creates taps.
 const DEVICE: &str = "/dev/net/tun";
-/// Of `linux/if_tun.h`: `TUNSETIFF`, and its flags: a tap, frames without the old header and
-/// with virtio's, several queues.
+/// From `linux/if_tun.h`: `TUNSETIFF`, and its flags: a tap, frames with virtio's header instead of
+/// the old one, several queues.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const IFF_TAP: u16 = 0x0002;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 const IFF_MULTI_QUEUE: u16 = 0x0100;
-/// Longest frame with its header, bytes.
+/// Maximum frame length including the header, bytes.
 const FRAME_MAX: usize = 2048;
-/// Between two looks whether copying is to end.
+/// Interval at which the copier checks whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the kernel is asked for (`struct ifreq` of netdevice(7)).
+/// Request to the kernel (`struct ifreq` of netdevice(7)).
 #[repr(C)]
 struct Request {
     name: [u8; libc::IFNAMSIZ],
@@ -35,17 +35,16 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// Makes a tap named `interface` in the calling thread's namespace; one descriptor a queue.
-/// Frames have virtio's header before them.
+/// Creates a tap named `interface` in the calling thread's namespace; returns one descriptor per
+/// queue. Frames begin with virtio's header.
 ///
 /// # Errors
-/// Where there is no `/dev/net/tun`, without CAP_NET_ADMIN over the namespace, or when the
-/// name is taken or too long.
+/// Without `/dev/net/tun` or CAP_NET_ADMIN over the namespace, or if the name is taken or too long.
 pub fn open(interface: &str, queues: u16) -> Result<Vec<OwnedFd>, NetioError> {
     open_as(interface, queues, IFF_VNET_HDR)
 }
 
-/// As [`open`], but frames have nothing before them, and whole checksums.
+/// Like [`open`], but frames have no header, and complete checksums.
 ///
 /// # Errors
 /// As [`open`].
@@ -65,7 +64,7 @@ fn open_as(interface: &str, queues: u16, header: u16) -> Result<Vec<OwnedFd>, Ne
     let flags = IFF_TAP | IFF_NO_PI | header | several;
     let mut opened = Vec::new();
     for _ in 0..queues.max(1) {
-        // Who reads waits by poll(2): one that blocked could not be ended.
+        // Non-blocking: readers wait by poll(2), as a blocked read could not be ended.
         let mut file = OpenOptions::new();
         file.read(true).write(true).custom_flags(libc::O_NONBLOCK);
         let file = file.open(DEVICE).map_err(|e| NetioError::system(what(DEVICE), e))?;
@@ -81,45 +80,45 @@ fn open_as(interface: &str, queues: u16, header: u16) -> Result<Vec<OwnedFd>, Ne
     Ok(opened)
 }
 
-/// Carries frames from one tap to another, as a guest does; ends when it is dropped.
+/// Copies frames from one tap to another, as a guest does; stops when dropped.
 #[derive(Debug)]
 pub struct Copier {
-    ends: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Copier {
-    /// Starts it; both are the first queues of taps.
+    /// Starts the copier; both descriptors are the first queues of taps.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn start(from: OwnedFd, to: OwnedFd) -> Result<Copier, NetioError> {
-        let ends = Arc::new(AtomicBool::new(false));
-        let seen = ends.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread_stop = stop.clone();
         let (from, to) = (File::from(from), File::from(to));
         let thread = std::thread::Builder::new()
             .name("copier".into())
-            .spawn(move || copy(from, to, &seen))
+            .spawn(move || copy(from, to, &thread_stop))
             .map_err(|e| NetioError::system("starting thread copier", e))?;
-        Ok(Copier { ends, thread: Some(thread) })
+        Ok(Copier { stop, thread: Some(thread) })
     }
 }
 
 impl Drop for Copier {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
+            // The thread has no result.
             let _ = thread.join();
         }
     }
 }
 
-fn copy(mut from: File, mut to: File, ends: &AtomicBool) {
+fn copy(mut from: File, mut to: File, stop: &AtomicBool) {
     let mut frame = [0; FRAME_MAX];
-    while !ends.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         match from.read(&mut frame) {
-            // What the other tap refuses is lost, as it is on a cable.
+            // The other tap drops frames it cannot take, as a cable does.
             Ok(length) => drop(to.write(&frame[..length])),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&from),
             Err(_) => std::thread::sleep(LOOK),
@@ -127,10 +126,10 @@ fn copy(mut from: File, mut to: File, ends: &AtomicBool) {
     }
 }
 
-/// Waits for a frame, [`LOOK`] at most.
+/// Waits for a frame, at most [`LOOK`].
 fn wait(file: &File) {
     let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd, as said, which outlives the call.
+    // SAFETY: exactly one pollfd, which outlives the call.
     unsafe { libc::poll(&mut poll, 1, LOOK.as_millis() as libc::c_int) };
 }
 
@@ -139,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_as_large_as_the_kernel_s() {
+    fn request_has_size_of_ifreq() {
         assert_eq!(size_of::<Request>(), size_of::<libc::ifreq>());
     }
 
     #[test]
-    fn a_name_that_is_too_long_is_refused_before_anything_is_made() {
+    fn open_rejects_long_name() {
         let error = open("a-name-of-twenty-char", 1).expect_err("too long").to_string();
         assert!(error.contains("a-name-of-twenty-char"), "{error}");
     }

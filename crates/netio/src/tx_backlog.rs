@@ -1,14 +1,14 @@
-//! What a socket's other end has not yet taken.
+//! Transmit backlog of a socket: bytes its peer has not yet received.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Bytes that were sent on a socket and that nobody has received yet (`SIOCOUTQ`, unix(7)
-/// and tcp(7)). For Unix sockets the kernel's own overhead of each message is counted too;
-/// 0 is 0.
+/// Returns the number of bytes sent on a socket and not yet received (`SIOCOUTQ`, unix(7) and
+/// tcp(7)). For Unix sockets it includes the kernel's overhead of each message; an empty backlog is
+/// 0.
 ///
 /// # Errors
-/// When it is no socket that can tell.
+/// If the descriptor is not a socket with such a counter.
 pub fn bytes(socket: impl AsFd) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ (the number of SIOCOUTQ) writes one int, which outlives the call; the
@@ -26,7 +26,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn what_was_received_is_no_longer_unsent() {
+    fn received_bytes_leave_backlog() {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         assert_eq!(bytes(&ours).unwrap(), 0);
         ours.send(&[0; 60]).unwrap();

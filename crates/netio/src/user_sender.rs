@@ -1,5 +1,5 @@
-//! The sending thread that all user-space senders use: it writes frames, passes them to a
-//! [`Transmit`], and counts those that the kernel accepted.
+//! The thread of all user-space senders: it writes frames, passes them to a [`Transmit`], and
+//! counts those that the kernel accepted.
 
 use crate::flood::Flooding;
 use crate::pacing::{Pacer, Times};
@@ -10,36 +10,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// A way to hand frames to the kernel.
+/// Hands frames to the kernel.
 pub(crate) trait Transmit {
-    /// Most frames in one call of [`Transmit::transmit`].
+    /// Maximum number of frames in one call of [`Transmit::transmit`].
     fn capacity(&self) -> usize;
 
-    /// Hands over the next `count` of `frames`. Returns how many the kernel took; the
-    /// others' numbers of the sequence are lost.
+    /// Hands over the next `count` of `frames`. Returns how many the kernel accepted; the sequence
+    /// numbers of the others are lost.
     fn transmit(&mut self, count: usize, frames: &mut Frames<'_>) -> Result<usize, NetioError>;
 }
 
-/// The frames to be sent, in their order.
+/// Frames to send, in order.
 pub(crate) struct Frames<'a> {
     writer: &'a mut FrameWriter,
     phase: Phase,
-    /// Sending times; none where packets carry none.
+    /// Sending times; `None` if packets carry none.
     times: Option<Times>,
-    /// So many were written.
+    /// Number of frames written.
     written: usize,
-    /// The buffers hold other packets, too.
+    /// True if the buffers also hold other packets.
     is_shared: bool,
 }
 
 impl Frames<'_> {
-    /// The queue that the next one is for.
+    /// Returns the queue of the next frame.
     #[inline]
     pub(crate) fn queue(&mut self) -> u16 {
         self.writer.next_queue()
     }
 
-    /// Writes the next one into a buffer that was prepared; returns its length.
+    /// Writes the next frame into a prepared buffer; returns its length.
     #[inline]
     pub(crate) fn write(&mut self, frame: &mut [u8]) -> usize {
         let time_ns = self.times.as_mut().map_or(0, Times::next);
@@ -57,12 +57,12 @@ struct Shared {
     phase: AtomicU8,
     sent: [AtomicU64; PHASES],
     missed: AtomicU64,
-    /// Bits of the rate wanted from now on; 0 for the configured one.
+    /// Bits of the newly requested rate; 0 for the configured rate.
     rate: AtomicU64,
 }
 
 impl Shared {
-    /// The phase of the packets sent from now on.
+    /// Phase of the packets sent from now on.
     fn phase(&self) -> Phase {
         Phase::of(self.phase.load(Ordering::Relaxed))
     }
@@ -72,7 +72,7 @@ const WAIT: u8 = 0;
 const GO: u8 = 1;
 const STOP: u8 = 2;
 
-/// How often a thread that has sent its burst looks whether it shall end.
+/// Interval at which a thread that has sent its burst checks whether to stop.
 const AFTER_A_BURST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A sending thread in user space.
@@ -84,13 +84,13 @@ pub struct UserSender {
 }
 
 impl UserSender {
-    /// Starts the thread inside the namespace; `open` makes the socket there.
+    /// Starts the thread inside the namespace; `open` creates the socket there.
     pub(crate) fn new<T: Transmit>(
         config: &SenderConfig,
         open: impl FnOnce(&SenderConfig, &FrameWriter) -> Result<T, NetioError> + Send + 'static,
     ) -> Result<UserSender, NetioError> {
         let shared = Arc::new(Shared::default());
-        let (theirs, config) = (shared.clone(), config.clone());
+        let (thread_shared, config) = (shared.clone(), config.clone());
         let (ready, opened) = std::sync::mpsc::sync_channel(1);
         let thread = config.namespace.clone().spawn("sender", &[config.cpu], move || {
             let first = config.limit.map_or(0, |counted| counted.first);
@@ -107,10 +107,10 @@ impl UserSender {
                 }
             };
             let _ = ready.send(affinity::this_task());
-            while theirs.order.load(Ordering::Acquire) == WAIT {
+            while thread_shared.order.load(Ordering::Acquire) == WAIT {
                 std::thread::park();
             }
-            send_until_stopped(&mut transmit, writer, &config, &theirs)
+            send_until_stopped(&mut transmit, writer, &config, &thread_shared)
         })?;
         let mut sender = UserSender { shared, task: 0, thread: Some(thread) };
         match opened.recv() {
@@ -141,7 +141,7 @@ impl UserSender {
     }
 }
 
-/// Sends what is due of a flood; false if nothing was.
+/// Sends the due packets of a flood; false if none were due.
 fn flood(
     flooding: &mut Flooding,
     phase: Phase,
@@ -166,26 +166,26 @@ fn send_until_stopped(
     config: &SenderConfig,
     shared: &Shared,
 ) -> Result<(), NetioError> {
-    let beside = config.flood.clone();
-    let mut beside = beside.map(|flood| Flooding::new(flood, config.number, config.burst));
+    let flooding = config.flood.clone();
+    let mut flooding = flooding.map(|flood| Flooding::new(flood, config.number, config.burst));
     let mut pacer =
         config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
     let (mut left, mut rate) = (config.limit.map_or(u64::MAX, |counted| counted.packets), 0);
     while shared.order.load(Ordering::Relaxed) == GO {
         if left == 0 {
-            // The burst is sent: the CPU is for whoever forwards it.
+            // The burst is sent: leave the CPU to the forwarder.
             std::thread::park_timeout(AFTER_A_BURST);
             continue;
         }
-        let wanted = shared.rate.load(Ordering::Relaxed);
-        if wanted != rate
+        let new_rate = shared.rate.load(Ordering::Relaxed);
+        if new_rate != rate
             && let Some(pacer) = &mut pacer
         {
-            rate = wanted;
+            rate = new_rate;
             pacer.set_rate(f64::from_bits(rate), clock::monotonic_ns());
         }
-        let has_flooded = match &mut beside {
+        let has_flooded = match &mut flooding {
             Some(flooding) => flood(flooding, shared.phase(), transmit)?,
             None => false,
         };
@@ -209,15 +209,14 @@ fn send_until_stopped(
             Some(pacer) => pacer.times(),
             None => Times::all(clock::monotonic_ns()),
         });
-        // What the kernel does not take is written again with the same numbers: a number
-        // that is missing in a sequence is a packet that was lost.
-        let is_shared = beside.is_some();
+        // Frames that the kernel does not accept are written again with the same numbers: a missing
+        // sequence number means a lost packet.
+        let is_shared = flooding.is_some();
         let mut frames = Frames { writer: &mut writer, phase, times, written: 0, is_shared };
         let taken = transmit.transmit(count, &mut frames)?;
         let refused = frames.written.saturating_sub(taken);
         writer.take_back(refused as u32);
-        // One writer: a plain load and store keep the hot loop free of locked
-        // instructions.
+        // One writer: a plain load and store keep the hot loop free of locked instructions.
         left -= taken as u64;
         let sent = &shared.sent[phase as usize];
         sent.store(sent.load(Ordering::Relaxed) + taken as u64, Ordering::Release);

@@ -6,15 +6,15 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 use std::fs;
 
-/// Moves this process, which must still have one thread only, into a new user,
-/// network and mount namespace in which it is root, with an empty `/run`.
+/// Moves this process, which must still have a single thread, into a new user, network and mount
+/// namespace in which it is root, with an empty `/run`.
 ///
-/// Namespaces, veth, addresses, forwarding, nftables and packet sockets then
-/// work; loading BPF does not where `kernel.unprivileged_bpf_disabled` is set.
+/// Namespaces, veth, addresses, forwarding, nftables and packet sockets then work. Loading BPF
+/// fails if `kernel.unprivileged_bpf_disabled` is set.
 ///
 /// # Errors
-/// When the kernel or its settings forbid user namespaces
-/// (`user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns`).
+/// If the kernel or its settings forbid user namespaces (`user.max_user_namespaces`,
+/// `kernel.apparmor_restrict_unprivileged_userns`).
 pub fn enter() -> Result<(), NetioError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
@@ -34,8 +34,7 @@ pub fn enter() -> Result<(), NetioError> {
         .map_err(|e| NetioError::system("mounting a /run of our own", e))
 }
 
-/// True when this process is root in its user namespace (in the first one or
-/// in one of its own).
+/// True if this process is root in its user namespace, which may be the initial one.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }

@@ -1,8 +1,8 @@
-//! VLANs (IEEE 802.1Q): several ports on one, told apart by the tags of their frames.
+//! VLANs (IEEE 802.1Q): several ports on one, distinguished by the tags of their frames.
 //!
-//! The [`Trunk`] is the port that they are on, and has the frames without a tag, or with one
-//! that says a priority and no VLAN. A [`Branch`] has those of a VLAN, without their tags.
-//! Frames of VLANs that are nobody's come in at the trunk as they are.
+//! The [`Trunk`] is the underlying port. It receives untagged frames, and frames whose tag has a
+//! priority but no VLAN. A [`Branch`] receives the frames of one VLAN without their tags. Frames of
+//! unknown VLANs arrive at the trunk unchanged.
 
 use crate::NetioError;
 use crate::frame::{Batch, Frame};
@@ -10,22 +10,22 @@ use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The tag's type.
+/// EtherType of the tag.
 const TYPE: [u8; 2] = [0x81, 0];
-/// Bytes of a tag, and of the MAC addresses before it.
+/// Bytes of a tag, and of the two MAC addresses before it.
 const TAG: usize = 4;
 const MACS: usize = 12;
-/// Numbers of VLANs, of which 0 and the last are none.
+/// Number of VLAN ids, of which 0 and the last are reserved.
 const VLANS: usize = 4096;
 
-/// The port that VLANs are on.
+/// The port below the VLANs.
 pub struct Trunk {
     wire: Arc<Mutex<Wire>>,
-    /// Ports by VLAN.
+    /// Port numbers by VLAN.
     ports: Box<[Option<u8>; VLANS]>,
 }
 
-/// A VLAN's port, in the same thread as its trunk, which receives for it.
+/// Port of a VLAN, in the same thread as its trunk, which receives for it.
 pub struct Branch {
     wire: Arc<Mutex<Wire>>,
     number: u8,
@@ -33,21 +33,21 @@ pub struct Branch {
     vlan: u16,
 }
 
-/// What they share.
+/// The port and buffer that trunk and branches share.
 struct Wire {
     port: Box<dyn Port>,
     tagged: Batch,
 }
 
-/// Makes of a port with this number a trunk, and for each VLAN with a port's number a branch.
+/// Splits port `number` into a trunk and one branch per `(VLAN, port number)`.
 pub fn split(port: Box<dyn Port>, number: u8, vlans: &[(u16, u8)]) -> (Trunk, Vec<Branch>) {
     let wire = Arc::new(Mutex::new(Wire { port, tagged: Batch::new() }));
     let mut ports = Box::new([None; VLANS]);
-    let branch = |&(vlan, own): &(u16, u8)| {
+    let branch = |&(vlan, branch_number): &(u16, u8)| {
         if let Some(port) = ports.get_mut(usize::from(vlan)) {
-            *port = Some(own);
+            *port = Some(branch_number);
         }
-        Branch { wire: Arc::clone(&wire), number: own, trunk: number, vlan }
+        Branch { wire: Arc::clone(&wire), number: branch_number, trunk: number, vlan }
     };
     let branches = vlans.iter().map(branch).collect();
     (Trunk { wire, ports }, branches)
@@ -57,7 +57,7 @@ fn locked(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
     wire.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The VLAN of a frame's tag, if it has one.
+/// Returns the VLAN of a frame's tag; `None` without a tag.
 fn vlan_of(frame: &Frame) -> Option<u16> {
     match frame.bytes() {
         [_, _, _, _, _, _, _, _, _, _, _, _, a, b, c, d, _, _, ..] if [*a, *b] == TYPE => {
@@ -67,13 +67,13 @@ fn vlan_of(frame: &Frame) -> Option<u16> {
     }
 }
 
-/// Takes the tag out, and lets the frame have come in at a port.
+/// Removes the tag and sets the ingress port.
 fn untag(frame: &mut Frame, port: u8) {
     let length = frame.len();
     if frame.is_long() {
         let whole = frame.whole();
         let without = [&whole[..MACS], &whole[MACS + TAG..]].concat();
-        // Shorter than it was.
+        // Cannot fail: the frame is shorter than before.
         let _ = frame.receive(port, &without);
         return;
     }
@@ -81,17 +81,17 @@ fn untag(frame: &mut Frame, port: u8) {
     frame.reset(port, length - TAG);
 }
 
-/// Makes `to` the same frame with a tag; false when that is too long.
+/// Copies the frame into `to` with a tag; false if that is too long.
 fn tag(frame: &Frame, vlan: u16, to: &mut Frame) -> bool {
     let bytes = frame.whole();
     let length = bytes.len() + TAG;
     let Some((macs, rest)) = bytes.split_at_checked(MACS) else { return false };
     let tag = [TYPE, vlan.to_be_bytes()].concat();
     match to.buffer_mut().get_mut(..length) {
-        Some(place) => {
-            place[..MACS].copy_from_slice(macs);
-            place[MACS..MACS + TAG].copy_from_slice(&tag);
-            place[MACS + TAG..].copy_from_slice(rest);
+        Some(buffer) => {
+            buffer[..MACS].copy_from_slice(macs);
+            buffer[MACS..MACS + TAG].copy_from_slice(&tag);
+            buffer[MACS + TAG..].copy_from_slice(rest);
             to.reset(frame.ingress(), length);
             true
         }
@@ -104,10 +104,10 @@ impl Port for Trunk {
         let count = locked(&self.wire).port.receive(batch)?;
         for frame in batch.frames_mut() {
             let Some(vlan) = vlan_of(frame) else { continue };
-            let own = frame.ingress();
+            let ingress = frame.ingress();
             match self.ports[usize::from(vlan)] {
                 Some(port) => untag(frame, port),
-                None if vlan == 0 => untag(frame, own),
+                None if vlan == 0 => untag(frame, ingress),
                 None => {}
             }
         }
@@ -150,7 +150,7 @@ impl Port for Branch {
         let Wire { port, tagged } = &mut *locked(&self.wire);
         tagged.clear();
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            // As many as a batch has at most.
+            // Never more frames than fit in a batch.
             let Some(place) = tagged.grow() else { break };
             if tag(frame, self.vlan, place) {
                 place.send_to(self.trunk);
@@ -163,7 +163,7 @@ impl Port for Branch {
         Ok(Sent { lost: sent.lost + lost, ..sent })
     }
 
-    /// The trunk is woken.
+    /// Waking the trunk is enough.
     fn wake_by(&mut self, _: &mut Wakers) -> Result<(), NetioError> {
         Ok(())
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::frame::LONGEST;
 
-    /// Gives some frames once, and keeps what is sent.
+    /// Returns some frames once, and stores sent frames.
     struct Wires(Vec<Vec<u8>>, Arc<Mutex<Vec<Vec<u8>>>>);
 
     impl Port for Wires {
@@ -196,8 +196,8 @@ mod tests {
         fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
             let mut all = self.1.lock().expect("nobody has it");
             let before = all.len();
-            let own = batch.frames().iter().filter(|frame| frame.egress() == Some(3));
-            all.extend(own.map(|frame| frame.whole().into_owned()));
+            let outgoing = batch.frames().iter().filter(|frame| frame.egress() == Some(3));
+            all.extend(outgoing.map(|frame| frame.whole().into_owned()));
             Ok(Sent { sent: (all.len() - before) as u64, lost: 0 })
         }
         fn wake_by(&mut self, _: &mut Wakers) -> Result<(), NetioError> {
@@ -216,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_and_go_out_with_their_tags() {
+    fn trunk_and_branches_translate_tags() {
         let unknown = frame(60, &[0x81, 0, 0, 9]);
         let twice = frame(60, &[0x81, 0, 0, 100, 0x81, 0, 0, 9]);
         let provider = frame(60, &[0x88, 0xa8, 0, 100]);
-        let came = vec![
+        let incoming = vec![
             frame(60, &[]),
             frame(60, &[0x81, 0, 0xe0, 100]),
             frame(60, &[0x81, 0, 0xa0, 0]),
@@ -232,11 +232,11 @@ mod tests {
             frame(60, &[])[..13].to_vec(),
         ];
         let sent = Arc::<Mutex<Vec<Vec<u8>>>>::default();
-        let port = Box::new(Wires(came, Arc::clone(&sent)));
+        let port = Box::new(Wires(incoming, Arc::clone(&sent)));
         let (mut trunk, mut branches) = split(port, 3, &[(100, 5), (4094, 7)]);
         let mut batch = Batch::new();
         assert_eq!(trunk.receive(&mut batch).expect("frames"), 9);
-        let seen: Vec<(u8, Vec<u8>)> =
+        let received: Vec<(u8, Vec<u8>)> =
             batch.frames().iter().map(|f| (f.ingress(), f.whole().into_owned())).collect();
         let expected = [
             (3, frame(60, &[])),
@@ -249,11 +249,11 @@ mod tests {
             (3, provider),
             (3, frame(60, &[])[..13].to_vec()),
         ];
-        assert!(seen == expected, "{seen:?}");
-        for (place, (port, length)) in
+        assert!(received == expected, "{received:?}");
+        for (at, (port, length)) in
             [(3, 60), (5, 60), (7, 1589), (7, 9014), (5, LONGEST), (5, 60)].into_iter().enumerate()
         {
-            let buffer = &mut batch.fill(6)[place];
+            let buffer = &mut batch.fill(6)[at];
             buffer.receive(0, &frame(length, &[])).expect("it fits");
             buffer.send_to(port);
         }

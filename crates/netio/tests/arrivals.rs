@@ -1,6 +1,5 @@
-//! A forwarder that does something wrong on purpose, before every kind of receiver: each
-//! fault is found and named, as often as it happened, and nothing is found where nothing
-//! is wrong.
+//! A forwarder that injects faults, in front of every kind of receiver: receivers report each fault
+//! by name with the correct count, and intact traffic raises no faults.
 
 mod common;
 
@@ -41,7 +40,7 @@ fn expected(family: Family, size: impl Into<FrameSize>, timestamps: bool) -> Exp
     }
 }
 
-/// What a receiver said in the end, and how many packets were sent.
+/// Final counters of a receiver, and numbers of packets sent and tampered with.
 struct Outcome {
     sent: u64,
     done: u64,
@@ -55,7 +54,7 @@ fn outcome(receiver: &dyn Receiver, sent: u64, done: u64) -> Outcome {
     Outcome { sent, done, received: receiver.received(), flows_lost }
 }
 
-/// Batches of frames after the forwarder, in order; those that it lost left out.
+/// Returns batches of frames after the forwarder, in order, without lost ones.
 fn forwarded(expected: &Expected, forwarder: &mut Forwarder, batches: usize) -> Vec<Vec<u8>> {
     let mut writer = FrameWriter::new(expected.template.clone(), 0);
     let mut frames = vec![Frame::of(0, expected.template.bytes()).expect("it fits"); BATCH];
@@ -70,17 +69,17 @@ fn forwarded(expected: &Expected, forwarder: &mut Forwarder, batches: usize) -> 
             frame.set_len(length);
         }
         forwarder.forward(&mut frames);
-        let left = frames.iter().filter(|frame| frame.egress() == Some(FAR));
-        all.extend(left.map(|frame| frame.whole().to_vec()));
+        let remaining = frames.iter().filter(|frame| frame.egress() == Some(FAR));
+        all.extend(remaining.map(|frame| frame.whole().to_vec()));
     }
     all
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// The XDP program, shown frame by frame.
+    /// The XDP program, called for each frame.
     Shown,
-    /// The same on an interface.
+    /// The same program on an interface.
     Xdp(XdpMode),
     Packet,
     Memory,
@@ -116,15 +115,15 @@ fn run(kind: Kind, pair: Option<&Pair>, expected: &Expected, wrong: Wrong, seed:
     }
 }
 
-fn seen(received: &Received) -> u64 {
+fn counted(received: &Received) -> u64 {
     let all = [received.packets, received.damaged, received.duplicates];
     all.iter().flatten().sum::<u64>() + received.foreign + received.unstamped + received.others
 }
 
-/// Waits until so many frames have been counted, ten seconds at most.
+/// Waits until `frames` frames have been counted, at most ten seconds.
 fn settle(receiver: &dyn Receiver, frames: u64) {
     let deadline = clock::monotonic_ns() + 10_000_000_000;
-    while seen(&receiver.received()) < frames && clock::monotonic_ns() < deadline {
+    while counted(&receiver.received()) < frames && clock::monotonic_ns() < deadline {
         clock::sleep_until(clock::monotonic_ns() + 1_000_000);
     }
 }
@@ -149,7 +148,7 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
     let mut transit = circuits[0].transit();
     let (stop, lost) = (AtomicBool::new(false), AtomicU64::new(0));
     let done = std::thread::scope(|scope| {
-        let carrier = scope.spawn(|| {
+        let router = scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
                 match transit.slot() {
                     Some(frames) => {
@@ -171,19 +170,19 @@ fn in_memory(expected: &Expected, mut forwarder: Forwarder) -> Outcome {
             std::thread::yield_now();
         }
         traffic.stop();
-        // Everything comes back to the generator's side sooner or later.
+        // All packets reach the generator's side again eventually.
         let deadline = clock::monotonic_ns() + 10_000_000_000;
-        let arrived = || seen(&traffic.received()) + lost.load(Ordering::Acquire);
+        let arrived = || counted(&traffic.received()) + lost.load(Ordering::Acquire);
         while arrived() < sent() && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         stop.store(true, Ordering::Release);
-        carrier.join().expect("the forwarder")
+        router.join().expect("the forwarder")
     });
     outcome(&traffic, traffic.sent().iter().sum(), done)
 }
 
-fn every_wrong(expected: &Expected) -> Vec<(Wrong, Option<Fault>)> {
+fn cases(expected: &Expected) -> Vec<(Wrong, Option<Fault>)> {
     let inet = expected.template.family() == Family::Inet;
     let long = expected.template.bytes().len() > 80;
     let faults = Fault::ALL.into_iter().filter(|fault| match fault {
@@ -207,31 +206,31 @@ fn check(
     seed: u64,
 ) {
     let Outcome { sent, done, received, flows_lost } = run(kind, pair, expected, wrong, seed);
-    let what = format!("{kind:?} {:?} {wrong:?}: {received:?}", expected.template.family());
-    assert_eq!(done == 0, wrong == Wrong::Nothing, "{what}");
+    let context = format!("{kind:?} {:?} {wrong:?}: {received:?}", expected.template.family());
+    assert_eq!(done == 0, wrong == Wrong::Nothing, "{context}");
     let damaged: u64 = received.damaged.iter().sum();
     let duplicates: u64 = received.duplicates.iter().sum();
     let reordered: u64 = received.reordered.iter().sum();
     let (mut faults, mut lost) = ([0; FAULTS], 0);
-    let mut found = (0, 0, 0, 0);
+    let mut expected_counts = (0, 0, 0, 0);
     match wrong {
         Wrong::Nothing => {}
         Wrong::Damage(_) => {
             if let Some(fault) = fault {
                 faults[fault as usize] = done;
             } else {
-                faults = received.faults; // whichever bit it was
+                faults = received.faults; // any fault: the bit is random
             }
-            (found.0, lost) = (done, done);
+            (expected_counts.0, lost) = (done, done);
         }
-        Wrong::Twice => (found.1, lost) = (done, done),
-        Wrong::Overtaken => found.2 = done,
-        Wrong::FlowLost => (found.3, lost) = (1, done),
+        Wrong::Twice => (expected_counts.1, lost) = (done, done),
+        Wrong::Overtaken => expected_counts.2 = done,
+        Wrong::FlowLost => (expected_counts.3, lost) = (1, done),
     }
-    assert_eq!((damaged, duplicates, reordered, flows_lost), found, "{what}");
-    assert_eq!(received.faults, faults, "{what}");
-    assert_eq!(received.total(), sent - lost, "{what}");
-    assert_eq!((received.foreign, received.unstamped), (0, 0), "{what}");
+    assert_eq!((damaged, duplicates, reordered, flows_lost), expected_counts, "{context}");
+    assert_eq!(received.faults, faults, "{context}");
+    assert_eq!(received.total(), sent - lost, "{context}");
+    assert_eq!((received.foreign, received.unstamped), (0, 0), "{context}");
 }
 
 fn packets() -> Vec<Expected> {
@@ -250,9 +249,9 @@ fn packets() -> Vec<Expected> {
 }
 
 #[test]
-fn every_fault_is_named_by_the_sink_in_memory() {
+fn memory_sink_names_every_fault() {
     for (expected, seed) in packets().iter().zip(1..) {
-        for (wrong, fault) in every_wrong(expected) {
+        for (wrong, fault) in cases(expected) {
             check(Kind::Memory, None, expected, wrong, fault, seed);
         }
     }
@@ -265,21 +264,21 @@ fn every_fault_is_named_by_every_receiver_of_an_interface() {
     let xdp = [Kind::Shown, Kind::Xdp(XdpMode::Driver), Kind::Xdp(XdpMode::Generic)];
     for kind in xdp.into_iter().chain([Kind::Packet]) {
         for (expected, seed) in packets().iter().zip(1..) {
-            for (wrong, fault) in every_wrong(expected) {
+            for (wrong, fault) in cases(expected) {
                 check(kind, Some(&pair), expected, wrong, fault, seed);
             }
         }
     }
 }
 
-/// Runs in which nothing is wrong, as many as FWDLAB_CLEAN_RUNS says.
-fn clean_runs(usual: u64) -> u64 {
-    let asked = std::env::var("FWDLAB_CLEAN_RUNS").ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+/// Returns the number of intact runs: FWDLAB_CLEAN_RUNS, or `default`.
+fn clean_runs(default: u64) -> u64 {
+    let value = std::env::var("FWDLAB_CLEAN_RUNS").ok();
+    value.and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn intact_traffic_raises_no_faults() {
     let all = packets();
     for seed in 0..clean_runs(20) {
         check(Kind::Memory, None, &all[seed as usize % all.len()], Wrong::Nothing, None, seed);
@@ -287,7 +286,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
 }
 
 #[test]
-fn nothing_is_found_in_what_the_senders_send() {
+fn sent_traffic_raises_no_faults() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let cpu = affinity::allowed_cpus().expect("CPUs")[0];
@@ -346,7 +345,7 @@ fn nothing_is_found_in_what_the_senders_send() {
 }
 
 #[test]
-fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
+fn sampled_traffic_raises_no_faults() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let cpu = affinity::allowed_cpus().expect("CPUs")[0];
@@ -375,7 +374,7 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
         };
         let sender: Box<dyn Sender> = Box::new(XdpSender::new(&config).expect("sender"));
         sender.start();
-        // Twice as many as are all checked by any of its CPUs.
+        // Twice as many as the CPUs together check in full.
         let cpus = affinity::possible_cpus() as u64;
         let enough = 2 * cpus * FIRST_CHECKED;
         let deadline = clock::monotonic_ns() + 30_000_000_000;
@@ -385,28 +384,28 @@ fn a_sample_of_what_a_sender_sends_is_checked_and_nothing_is_found() {
         let sent: u64 = sender.halt().expect("halt").iter().sum();
         settle(&receiver, sent);
         let received = receiver.received();
-        let what = format!("{sent} sent: {received:?}");
+        let context = format!("{sent} sent: {received:?}");
         assert_eq!(
             (received.total(), received.ours(), received.evident),
             (sent, sent, 0),
-            "{what}"
+            "{context}"
         );
-        assert!(received.checked > FIRST_CHECKED, "{what}");
-        assert!(received.checked < cpus * FIRST_CHECKED + sent / (CHECKED_ONE_IN - 1), "{what}");
+        assert!(received.checked > FIRST_CHECKED, "{context}");
+        assert!(received.checked < cpus * FIRST_CHECKED + sent / (CHECKED_ONE_IN - 1), "{context}");
     }
 }
 
-/// The program in the kernel decides as the one in user space does.
+/// The program in the kernel decides like the receiver in user space.
 #[test]
 fn the_kernel_finds_what_user_space_finds() {
     let _guard = ONE_AT_A_TIME.lock();
     if XdpReceiver::detached(&Watch::Stamps { run_id: 1, flows: 0 }).is_err() {
         return fwdlab_testdata::skip("BPF programs can't be loaded here");
     }
-    // What the program keeps by CPU, user space keeps once.
+    // The program keeps state per CPU, user space only once.
     affinity::pin_thread(&affinity::allowed_cpus().expect("CPUs")[..1]).expect("pinned");
-    let both = packets().into_iter().flat_map(|one| [(one.clone(), false), (one, true)]);
-    for ((expected, sampled), seed) in both.zip(40..) {
+    let runs = packets().into_iter().flat_map(|one| [(one.clone(), false), (one, true)]);
+    for ((expected, sampled), seed) in runs.zip(40..) {
         let expected = Expected { timestamps: false, senders: 3, sampled, ..expected };
         let watch = Watch::Packets(Box::new(expected.clone()));
         let mut kernel = XdpReceiver::detached(&watch).expect("the program");
@@ -421,11 +420,11 @@ fn the_kernel_finds_what_user_space_finds() {
         let mut stranger = FrameWriter::new(other, 0);
         let (mut old, mut held): (Vec<Vec<u8>>, Option<Frame>) = (Vec::new(), None);
         if sampled {
-            // As many as are all checked, and more.
-            let times = FIRST_CHECKED as u32 + 100;
+            // More than the number that are all checked.
+            let count = FIRST_CHECKED as u32 + 100;
             let frame = forwarded(&expected, &mut Forwarder::new(Wrong::Nothing, 0), 1).remove(0);
-            kernel.show(&frame, times).expect("shown");
-            (0..times).for_each(|_| user.take(&frame, frame.len(), 0));
+            kernel.show(&frame, count).expect("shown");
+            (0..count).for_each(|_| user.take(&frame, frame.len(), 0));
         }
         for n in 0..20_000 {
             let bytes = expected.template.bytes();
@@ -460,8 +459,8 @@ fn the_kernel_finds_what_user_space_finds() {
                     }
                     5 => frame.set_len(14 + draw(frame.len() as u64 - 13) as usize),
                     6 if !old.is_empty() => {
-                        let again = &old[draw(old.len() as u64) as usize];
-                        frame.receive(0, again).expect("it fits");
+                        let earlier = &old[draw(old.len() as u64) as usize];
+                        frame.receive(0, earlier).expect("it fits");
                     }
                     _ => {}
                 }
@@ -473,7 +472,7 @@ fn the_kernel_finds_what_user_space_finds() {
                 held = Some(frame);
                 continue;
             }
-            // One that was overtaken by many comes after them.
+            // A packet overtaken by many arrives after them.
             let late = if draw(60) == 0 { held.take() } else { None };
             for frame in [Some(frame), late].into_iter().flatten() {
                 let frame = frame.whole().to_vec();

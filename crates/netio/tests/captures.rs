@@ -1,4 +1,4 @@
-//! Capture files as ports: every form of them, and what is no such file.
+//! Capture files as ports: all formats, and files in other formats.
 
 use fwdlab_netio::pcap::PcapPort;
 use fwdlab_netio::port::Sent;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const NUMBER: u8 = 4;
 
-/// Writes numbers in one of both byte orders.
+/// Writes numbers in either byte order.
 struct Bytes {
     big: bool,
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ impl Bytes {
         self.bytes.extend_from_slice(bytes);
         self
     }
-    /// A pcapng block around `body`, filled up to whole words.
+    /// Appends a pcapng block around `body`, padded to whole words.
     fn block(&mut self, kind: u32, body: &Bytes) -> &mut Bytes {
         let length = 12 + body.bytes.len().next_multiple_of(4);
         self.u32(kind).u32(length as u32).raw(&body.bytes);
@@ -44,7 +44,7 @@ fn frames() -> Vec<Vec<u8>> {
     [60, 61, 62, 63, 1514, 1596, 9014].iter().map(|&length| vec![length as u8; length]).collect()
 }
 
-/// A pcap file by the draft's text: header, then records of time, lengths and bytes.
+/// Writes a pcap file as the draft specifies: header, then records of time, lengths and bytes.
 fn pcap(big: bool, magic: u32, link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Bytes::new(big);
     file.u32(magic).u16(2).u16(4).u32(0).u32(0).u32(65535).u32(link);
@@ -55,8 +55,8 @@ fn pcap(big: bool, magic: u32, link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     file.bytes
 }
 
-/// A pcapng file: section, interface, a block of a kind that nobody knows, frames as
-/// enhanced packets and the last one as a simple packet.
+/// Writes a pcapng file: section, interface, a block of an unknown type, frames as enhanced packets
+/// and the last one as a simple packet.
 fn pcapng(big: bool, link: u16, frames: &[Vec<u8>]) -> Vec<u8> {
     let body = || Bytes::new(big);
     let mut file = body();
@@ -81,7 +81,7 @@ fn write(folder: &TempDir, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Everything that comes before the end or an error.
+/// Returns all frames before the end or an error.
 fn read(path: &Path) -> (Vec<Vec<u8>>, Result<PcapPort, NetioError>) {
     let (mut batch, mut frames) = (Batch::new(), Vec::new());
     let mut port = match PcapPort::open(Some(path), None, NUMBER) {
@@ -102,7 +102,7 @@ fn read(path: &Path) -> (Vec<Vec<u8>>, Result<PcapPort, NetioError>) {
 }
 
 #[test]
-fn all_forms_of_files_are_read() {
+fn port_reads_all_capture_formats() {
     let folder = TempDir::new().expect("a folder");
     for big in [false, true] {
         for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
@@ -114,13 +114,13 @@ fn all_forms_of_files_are_read() {
         assert_eq!(port.expect("a whole file").missed(), 0);
         assert!(read == frames(), "pcapng, big endian {big}");
     }
-    // More than one batch, and more than the reader's memory holds.
+    // More than one batch, and more than the reader's buffer holds.
     let many: Vec<Vec<u8>> = (0..2000u32).map(|n| n.to_be_bytes().repeat(300)).collect();
     assert!(read(&write(&folder, &pcap(false, 0xa1b2_c3d4, 1, &many))).0 == many);
 }
 
 #[test]
-fn frames_that_are_not_whole_or_too_long_are_missed() {
+fn truncated_and_long_frames_are_missed() {
     let folder = TempDir::new().expect("a folder");
     let mut bytes = pcap(
         false,
@@ -128,7 +128,7 @@ fn frames_that_are_not_whole_or_too_long_are_missed() {
         1,
         &[vec![1; 60], vec![2; fwdlab_netio::frame::LONGEST + 1], vec![3; 60]],
     );
-    // The last was longer than what there is of it.
+    // The file contains less than the stated length of the last frame.
     let at = bytes.len() - 60 - 4;
     bytes[at] = 61;
     let (read, port) = read(&write(&folder, &bytes));
@@ -136,43 +136,49 @@ fn frames_that_are_not_whole_or_too_long_are_missed() {
 }
 
 #[test]
-fn what_is_no_ethernet_capture_is_refused_with_its_place() {
+fn open_rejects_other_files_with_offset() {
     let folder = TempDir::new().expect("a folder");
-    let says = |bytes: &[u8]| {
+    let error_of = |bytes: &[u8]| {
         let (frames, error) = read(&write(&folder, bytes));
         assert!(frames.is_empty());
         error.err().expect("an error").to_string().replace(folder.path().to_str().unwrap(), "")
     };
     let frame = [vec![0; 60]];
     let raw_ip = "/in.pcap: at byte 24: frames of link type RAW, not Ethernet";
-    assert_eq!(says(&pcap(false, 0xa1b2_c3d4, 101, &frame)), raw_ip);
+    assert_eq!(error_of(&pcap(false, 0xa1b2_c3d4, 101, &frame)), raw_ip);
     let file = pcapng(true, 113, &[frame[0].clone(), frame[0].clone()]);
-    let cooked = "/in.pcap: at byte 64: frames of link type LINUX_SLL, not Ethernet";
-    assert_eq!(says(&file), cooked);
-    assert_eq!(says(b""), "/in.pcap: at byte 0: the file is empty");
-    assert_eq!(says(b"Frames, please: none here."), "/in.pcap: at byte 0: neither pcap nor pcapng");
+    let linux_sll = "/in.pcap: at byte 64: frames of link type LINUX_SLL, not Ethernet";
+    assert_eq!(error_of(&file), linux_sll);
+    assert_eq!(error_of(b""), "/in.pcap: at byte 0: the file is empty");
+    assert_eq!(
+        error_of(b"Frames, please: none here."),
+        "/in.pcap: at byte 0: neither pcap nor pcapng"
+    );
     let mut long = pcap(false, 0xa1b2_c3d4, 1, &frame);
     long[35] = 0x7f;
-    assert_eq!(says(&long), "/in.pcap: at byte 24: a record that is too long");
+    assert_eq!(error_of(&long), "/in.pcap: at byte 24: a record that is too long");
     let mut stray = pcapng(false, 1, &[frame[0].clone(), frame[0].clone()]);
     stray[72] = 3;
-    assert_eq!(says(&stray), "/in.pcap: at byte 64: a frame of interface 3, unheard of");
+    assert_eq!(error_of(&stray), "/in.pcap: at byte 64: a frame of interface 3, unheard of");
     assert!(PcapPort::open(Some(Path::new("/no/such/file")), None, 0).is_err());
 }
 
 #[test]
-fn cut_and_broken_files_give_what_is_whole_and_never_a_panic() {
+fn damaged_files_yield_whole_frames_without_panic() {
     let folder = TempDir::new().expect("a folder");
-    let few = [vec![1; 14], vec![2; 15], vec![3; 16]];
+    let frames_in_file = [vec![1; 14], vec![2; 15], vec![3; 16]];
     for file in [
-        pcap(false, 0xa1b2_3c4d, 1, &few),
-        pcap(true, 0xa1b2_c3d4, 1, &few),
-        pcapng(false, 1, &few),
-        pcapng(true, 1, &few),
+        pcap(false, 0xa1b2_3c4d, 1, &frames_in_file),
+        pcap(true, 0xa1b2_c3d4, 1, &frames_in_file),
+        pcapng(false, 1, &frames_in_file),
+        pcapng(true, 1, &frames_in_file),
     ] {
         for length in 0..file.len() {
             let (read, result) = read(&write(&folder, &file[..length]));
-            assert!(read.len() < few.len() && few.starts_with(&read), "cut at {length}");
+            assert!(
+                read.len() < frames_in_file.len() && frames_in_file.starts_with(&read),
+                "cut at {length}"
+            );
             if let Err(error) = result {
                 assert!(
                     matches!(error, NetioError::Capture { offset, .. } if offset <= length as u64)
@@ -183,15 +189,15 @@ fn cut_and_broken_files_give_what_is_whole_and_never_a_panic() {
             for value in [0, 0x7f, 0xff, file[at] ^ 1] {
                 let mut broken = file.clone();
                 broken[at] = value;
-                // Whatever comes of it, it comes to an end.
-                assert!(read(&write(&folder, &broken)).0.len() <= few.len());
+                // The result is irrelevant, as long as reading ends.
+                assert!(read(&write(&folder, &broken)).0.len() <= frames_in_file.len());
             }
         }
     }
 }
 
 #[test]
-fn what_is_sent_is_read_back() {
+fn sent_frames_read_back() {
     let folder = TempDir::new().expect("a folder");
     let input = write(&folder, &pcap(true, 0xa1b2_c3d4, 1, &frames()));
     let output = folder.path().join("out.pcap");
@@ -209,15 +215,15 @@ fn what_is_sent_is_read_back() {
     assert!(written == expected && result.is_ok());
     assert!(PcapPort::open(Some(&input), Some(&input), 0).is_err(), "it would be overwritten");
     assert!(read(&input).0 == frames());
-    // Neither file: a port that is always silent, and swallows everything.
-    let mut nothing = PcapPort::open(None, None, NUMBER).expect("a port");
-    assert!(nothing.is_at_end());
-    assert_eq!(nothing.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
-    assert_eq!(nothing.receive(&mut batch).expect("receiving"), 0);
+    // Neither file: a port that never receives, and discards everything.
+    let mut empty = PcapPort::open(None, None, NUMBER).expect("a port");
+    assert!(empty.is_at_end());
+    assert_eq!(empty.send(&mut batch).expect("sending"), Sent { sent: 5, lost: 0 });
+    assert_eq!(empty.receive(&mut batch).expect("receiving"), 0);
 }
 
 #[test]
-fn who_waits_at_the_end_waits_long_and_before_it_not_at_all() {
+fn wait_blocks_only_at_end_of_file() {
     let folder = TempDir::new().expect("a folder");
     let input = write(&folder, &pcap(false, 0xa1b2_c3d4, 1, &frames()));
     let mut port = PcapPort::open(Some(&input), None, NUMBER).expect("a port");

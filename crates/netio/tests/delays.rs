@@ -1,5 +1,5 @@
-//! What receivers say of delays, against delays that are known: packets whose stamp says that
-//! they are old, and a sender that is late.
+//! Delays reported by receivers, compared with known delays: packets with old time stamps, and a
+//! late sender.
 
 mod common;
 
@@ -38,11 +38,11 @@ fn frame(expected: &Expected, sequence: u32, phase: u8, time_ns: u32) -> Vec<u8>
     expected.template.frame(flow / FLOWS.destinations, flow % FLOWS.destinations, &stamp)
 }
 
-/// Each packet's delay in the kernel is the step that the sum makes; what the buckets and the
-/// ends say must follow from these alone. And each delay is as old as the packet, no older than
-/// the packet when the program had returned.
+/// Each packet's delay in the kernel is the increment of the sum; buckets and range must follow
+/// from these alone. Each delay is between the age of the packet when shown and its age when the
+/// program has returned.
 #[test]
-fn the_program_tells_each_packets_delay() {
+fn program_reports_delay_of_each_packet() {
     let watch = |expected: &Expected| Watch::Packets(Box::new(expected.clone()));
     if XdpReceiver::detached(&watch(&expected(Family::Inet, 0))).is_err() {
         return fwdlab_testdata::skip("BPF programs can't be loaded here");
@@ -55,30 +55,30 @@ fn the_program_tells_each_packets_delay() {
         let ages = (0..31).map(|bits| 1u64 << bits).chain([63, 64, 65, 127, 128, 1_500_000_000]);
         for (sequence, age_ns) in (0..).zip(ages) {
             let sent_ns = clock::monotonic_ns() - age_ns;
-            // Those of the warm-up are not timed.
+            // Packets of the warm-up are not timed.
             kernel.show(&frame(&expected, sequence, 0, sent_ns as u32), 1).expect("shown");
-            // One packet each: an older one after a newer would be a wrong clock.
-            let mut alone = XdpReceiver::detached(&watch(&expected)).expect("the program");
-            alone.show(&frame(&expected, 0, 1, sent_ns as u32), 1).expect("shown");
+            // One packet each: an older one after a newer would mean a wrong clock.
+            let mut single = XdpReceiver::detached(&watch(&expected)).expect("the program");
+            single.show(&frame(&expected, 0, 1, sent_ns as u32), 1).expect("shown");
             let latest = clock::monotonic_ns() - sent_ns;
-            let told = alone.delays().expect("times of one clock");
-            let (least, most) = told.range_ns().expect("a packet");
-            assert_eq!((told.packets(), least, told.sum_ns()), (1, most, u64::from(most)));
+            let delays = single.delays().expect("times of one clock");
+            let (least, most) = delays.range_ns().expect("a packet");
+            assert_eq!((delays.packets(), least, delays.sum_ns()), (1, most, u64::from(most)));
             assert!((age_ns..=latest).contains(&u64::from(most)), "{age_ns} {most} {latest}");
-            assert_eq!(told.filled().collect::<Vec<_>>(), [(delays::bucket(most), 1)]);
+            assert_eq!(delays.filled().collect::<Vec<_>>(), [(delays::bucket(most), 1)]);
             user.add(most);
             sum_ns += u64::from(most);
         }
         assert_eq!((user.sum_ns(), user.packets()), (sum_ns, 37));
         assert_eq!(kernel.delays().expect("times").packets(), 0, "no packet of the window");
     }
-    let blind = Expected { same_clock: false, ..expected(Family::Inet, 0) };
-    assert_eq!(XdpReceiver::detached(&watch(&blind)).expect("the program").delays(), None);
+    let other_clock = Expected { same_clock: false, ..expected(Family::Inet, 0) };
+    assert_eq!(XdpReceiver::detached(&watch(&other_clock)).expect("the program").delays(), None);
 }
 
-/// A paced sender that is put aside: its packets were due while it did not run, and say so.
+/// A paced sender that is preempted: the packets due during that time report their delay.
 #[test]
-fn a_late_sender_hides_no_delay() {
+fn late_sender_reports_full_delay() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     const RATE: f64 = 10_000.0;
@@ -122,14 +122,14 @@ fn a_late_sender_hides_no_delay() {
         let given_up = sender.missed() - missed;
         sender.halt().expect("halt");
         std::thread::sleep(Duration::from_millis(50));
-        let told = receiver.delays().expect("times of one clock");
-        let (least, most) = told.range_ns().expect("packets");
-        let text = format!("{engine}: {told:?}, {given_up} given up");
-        // 64 of the 2000 packets that were due are sent late, the rest is given up and said.
+        let reported = receiver.delays().expect("times of one clock");
+        let (least, most) = reported.range_ns().expect("packets");
+        let text = format!("{engine}: {reported:?}, {given_up} given up");
+        // 64 of the 2000 due packets are sent late; the others are given up and counted.
         assert!(given_up > 1000, "{text}");
         assert!(least < 1_000_000, "{text}");
-        // What is sent of them says since when it was due: the program's first packet since the
-        // stall began, the thread's since as many intervals ago as it catches up with.
+        // The sent ones carry their due time: of the program, the first packet since the stall
+        // began; of the thread, as many intervals ago as it catches up with.
         let since_ns = match engine {
             "XDP" => STALL.as_nanos() as u32,
             _ => (64.0 * 1e9 / RATE) as u32,
@@ -138,10 +138,10 @@ fn a_late_sender_hides_no_delay() {
     }
 }
 
-/// By how much consecutive packets of a flow differ follows from their delays, each of which is
-/// the step that the sum of all makes.
+/// The differences between consecutive packets of a flow follow from their delays, each of which is
+/// the increment of the sum.
 #[test]
-fn the_program_tells_by_how_much_consecutive_delays_differ() {
+fn program_reports_differences_of_consecutive_delays() {
     let watch = |expected: &Expected| Watch::Packets(Box::new(expected.clone()));
     if XdpReceiver::detached(&watch(&expected(Family::Inet, 0))).is_err() {
         return fwdlab_testdata::skip("BPF programs can't be loaded here");
@@ -150,32 +150,32 @@ fn the_program_tells_by_how_much_consecutive_delays_differ() {
     for family in [Family::Inet, Family::Inet6] {
         let expected = expected(family, 0);
         let mut kernel = XdpReceiver::detached(&watch(&expected)).expect("the program");
-        let (mut wanted, mut sum_ns, mut sent_ns) = (Delays::default(), 0, 0);
+        let (mut expected_differences, mut sum_ns, mut sent_ns) = (Delays::default(), 0, 0);
         let mut last = [None; 4];
         // One in eleven is lost.
         for sequence in (0..300u32).filter(|sequence| sequence % 11 != 5) {
             let age_ns = 1000 * u64::from(sequence * 7919 % 97);
-            // An older packet after a newer one would be a wrong clock.
+            // An older packet after a newer one would mean a wrong clock.
             sent_ns = sent_ns.max(clock::monotonic_ns() - age_ns);
             kernel.show(&frame(&expected, sequence, 1, sent_ns as u32), 1).expect("shown");
-            let so_far = kernel.delays().expect("times").sum_ns();
-            let delay_ns = (so_far - sum_ns) as u32;
-            sum_ns = so_far;
+            let total_ns = kernel.delays().expect("times").sum_ns();
+            let delay_ns = (total_ns - sum_ns) as u32;
+            sum_ns = total_ns;
             let (flow, round) = ((sequence % 4) as usize, sequence / 4);
-            if let Some((before, of_before_ns)) = last[flow]
+            if let Some((before, before_ns)) = last[flow]
                 && before + 1 == round
             {
-                wanted.add(delay_ns.abs_diff(of_before_ns));
+                expected_differences.add(delay_ns.abs_diff(before_ns));
             }
             last[flow] = Some((round, delay_ns));
         }
-        let told = kernel.delays().expect("times of one clock");
-        assert_eq!(told.differences(), Some(&wanted));
-        assert!(wanted.packets() > 200, "{wanted:?}");
+        let reported = kernel.delays().expect("times of one clock");
+        assert_eq!(reported.differences(), Some(&expected_differences));
+        assert!(expected_differences.packets() > 200, "{expected_differences:?}");
     }
 }
 
-/// Takes a CPU from everybody else for so long.
+/// Occupies a CPU exclusively for `time`.
 fn stall(cpu: u16, time: Duration) {
     let busy = std::thread::spawn(move || {
         affinity::pin_thread(&[cpu]).expect("pinned");

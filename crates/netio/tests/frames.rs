@@ -1,4 +1,4 @@
-//! What really arrives, byte for byte, from every way of sending.
+//! Arriving frames of every sender, byte for byte.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn config(pair: &Pair, template: Template, rate_pps: Option<f64>) -> SenderConfi
 }
 
 #[test]
-fn every_sender_sends_exactly_the_reference_frames() {
+fn senders_send_exactly_the_reference_frames() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
@@ -79,29 +79,29 @@ fn every_sender_sends_exactly_the_reference_frames() {
             wait_for_packets(&*sender);
             let sent: u64 = sender.halt().expect("halt").iter().sum();
             clock::sleep_until(clock::monotonic_ns() + 10_000_000);
-            let what = format!("{engine:?} {family:?} {size}");
-            let (mut frames, mut seen, mut phases) = (0, HashSet::new(), HashSet::new());
+            let context = format!("{engine:?} {family:?} {size}");
+            let (mut frames, mut seen_flows, mut phases) = (0, HashSet::new(), HashSet::new());
             while let Some(frame) = read() {
                 let Some(stamp) = Stamp::parse_frame(&frame) else { continue };
                 let (source, destination) = (stamp.flow / 5, stamp.flow % 5);
-                assert_eq!(frame, template.frame(source, destination, &stamp), "{what}");
-                assert_eq!((stamp.run_id, stamp.sender), (RUN_ID, 3), "{what}");
-                assert_eq!(stamp.flow, stamp.sequence % 15, "{what}");
-                assert_ne!(stamp.time_ns, 0, "{what}");
+                assert_eq!(frame, template.frame(source, destination, &stamp), "{context}");
+                assert_eq!((stamp.run_id, stamp.sender), (RUN_ID, 3), "{context}");
+                assert_eq!(stamp.flow, stamp.sequence % 15, "{context}");
+                assert_ne!(stamp.time_ns, 0, "{context}");
                 frames += 1;
-                seen.insert(stamp.flow);
+                seen_flows.insert(stamp.flow);
                 phases.insert(stamp.phase);
             }
-            assert_eq!(frames, sent, "{what}: frames captured, packets counted as sent");
-            assert!(frames >= 200, "{what}: only {frames} frames");
-            assert_eq!(seen.len(), 15, "{what}: flows");
-            assert_eq!(phases, HashSet::from([0, 1]), "{what}: phases");
+            assert_eq!(frames, sent, "{context}: frames captured, packets counted as sent");
+            assert!(frames >= 200, "{context}: only {frames} frames");
+            assert_eq!(seen_flows.len(), 15, "{context}: flows");
+            assert_eq!(phases, HashSet::from([0, 1]), "{context}: phases");
         }
     }
 }
 
 #[test]
-fn counted_packets_begin_with_their_flow() {
+fn counted_packets_begin_with_first_flow() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
@@ -113,21 +113,21 @@ fn counted_packets_begin_with_their_flow() {
         let counted = SenderConfig { limit, ..config(&pair, template.clone(), Some(2_000.0)) };
         let sender = open(engine, &counted).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
         sender.start();
-        let patience = clock::monotonic_ns() + 5_000_000_000;
-        while sender.sent().iter().sum::<u64>() < 40 && clock::monotonic_ns() < patience {
+        let deadline = clock::monotonic_ns() + 5_000_000_000;
+        while sender.sent().iter().sum::<u64>() < 40 && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         sender.halt().expect("halt");
         clock::sleep_until(clock::monotonic_ns() + 10_000_000);
         let stamps = std::iter::from_fn(&mut read).filter_map(|frame| Stamp::parse_frame(&frame));
         let numbers: Vec<(u32, u32)> = stamps.map(|stamp| (stamp.sequence, stamp.flow)).collect();
-        let wanted: Vec<(u32, u32)> = (7..47).map(|number| (number, number % 15)).collect();
-        assert_eq!(numbers, wanted, "{engine:?}");
+        let expected: Vec<(u32, u32)> = (7..47).map(|number| (number, number % 15)).collect();
+        assert_eq!(numbers, expected, "{engine:?}");
     }
 }
 
 #[test]
-fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
+fn limit_is_exact_and_rate_can_change() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
@@ -142,15 +142,15 @@ fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
         let sender = open(engine, &burst).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
         sender.set_phase(Phase::Window);
         sender.start();
-        let patience = clock::monotonic_ns() + 5_000_000_000;
-        while total(&*sender) < 777 && clock::monotonic_ns() < patience {
+        let deadline = clock::monotonic_ns() + 5_000_000_000;
+        while total(&*sender) < 777 && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         clock::sleep_until(clock::monotonic_ns() + 20_000_000);
         let sent = sender.halt().expect("halt");
         assert_eq!(sent, [0, 777, 0, 0], "{engine:?}: nothing before, nothing beyond");
 
-        // A hundred times slower: what the first rate would send in as long is far away.
+        // A hundred times slower: far fewer packets than at the first rate.
         let sender = open(engine, &config(&pair, template.clone(), Some(100_000.0)))
             .unwrap_or_else(|e| panic!("{engine:?}: {e}"));
         sender.start();
@@ -168,7 +168,7 @@ fn a_burst_is_as_long_as_it_was_asked_for_and_a_rate_can_change() {
 }
 
 #[test]
-fn a_flood_beside_packets_is_sent_in_the_window_and_keeps_its_rate() {
+fn flood_is_sent_in_window_at_its_rate() {
     const RATE: f64 = 20_000.0;
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
@@ -181,12 +181,12 @@ fn a_flood_beside_packets_is_sent_in_the_window_and_keeps_its_rate() {
         let template =
             Template::new(&Stream::new(family, size, flows), RUN_ID, SOURCE, DESTINATION);
         let flood = Flood::beside(&template, 100_000, RATE);
-        let both = SenderConfig {
+        let with_flood = SenderConfig {
             flood: Some(flood.clone()),
             ..config(&pair, template.clone(), Some(RATE))
         };
         let mut read = pair.capture();
-        let sender = open(engine, &both).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
+        let sender = open(engine, &with_flood).unwrap_or_else(|e| panic!("{engine:?}: {e}"));
         sender.start();
         wait_for_packets(&*sender);
         assert_eq!(flood.sent(), 0, "{engine:?}: before the window");
@@ -199,27 +199,27 @@ fn a_flood_beside_packets_is_sent_in_the_window_and_keeps_its_rate() {
         sender.set_phase(Phase::After);
         let seconds = (clock::monotonic_ns() - began) as f64 / 1e9;
         wait_for_packets(&*sender);
-        let own: u64 = sender.halt().expect("halt").iter().sum();
+        let measured: u64 = sender.halt().expect("halt").iter().sum();
         clock::sleep_until(clock::monotonic_ns() + 10_000_000);
         assert!(flood.sent() as f64 <= RATE * seconds + 64.0, "{engine:?}: {}", flood.sent());
-        let (mut found, mut beside) = (0, 0);
+        let (mut captured, mut flood_packets) = (0, 0);
         while let Some(frame) = read() {
             let Some(stamp) = Stamp::parse_frame(&frame) else { continue };
-            let of = if stamp.run_id == RUN_ID { &template } else { flood.template() };
-            let destinations = of.flows().destinations;
+            let template = if stamp.run_id == RUN_ID { &template } else { flood.template() };
+            let destinations = template.flows().destinations;
             let (source, destination) = (stamp.flow / destinations, stamp.flow % destinations);
-            assert_eq!(frame, of.frame(source, destination, &stamp), "{engine:?}");
+            assert_eq!(frame, template.frame(source, destination, &stamp), "{engine:?}");
             if stamp.run_id == RUN_ID {
-                found += 1;
+                captured += 1;
                 continue;
             }
-            assert_eq!(stamp.flow, beside, "{engine:?}: each of a new flow");
-            assert_eq!((stamp.sequence, stamp.phase), (beside, 1), "{engine:?}");
-            beside += 1;
+            assert_eq!(stamp.flow, flood_packets, "{engine:?}: each of a new flow");
+            assert_eq!((stamp.sequence, stamp.phase), (flood_packets, 1), "{engine:?}");
+            flood_packets += 1;
         }
-        assert_eq!((found, u64::from(beside)), (own, flood.sent()), "{engine:?}");
-        assert!(beside >= 1000, "{engine:?}: {beside}");
-        assert!(open(Engine::Xdp, &both).is_err(), "live frames are one stream");
+        assert_eq!((captured, u64::from(flood_packets)), (measured, flood.sent()), "{engine:?}");
+        assert!(flood_packets >= 1000, "{engine:?}: {flood_packets}");
+        assert!(open(Engine::Xdp, &with_flood).is_err(), "live frames are one stream");
     }
 }
 
@@ -258,7 +258,7 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
         assert_eq!(received.packets, sent[0], "packet ring: {packet_ring}");
         assert_eq!(received.foreign, sent[1].iter().sum::<u64>(), "packet ring: {packet_ring}");
         assert_eq!(received.bytes.iter().sum::<u64>(), 60 * received.total());
-        // In turn, so a busy machine that sent fewer packets sent fewer flows.
+        // Flows are sent in turn, so a busy machine that sent fewer packets sent fewer flows.
         assert_eq!(
             receiver.flows().map(|flows| flows.seen),
             Some(received.total().min(2000) as u32)
@@ -267,7 +267,7 @@ fn receivers_count_what_was_sent_and_tell_runs_apart() {
 }
 
 #[test]
-fn a_paced_sender_never_exceeds_its_rate() {
+fn paced_sender_never_exceeds_rate() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 1, destinations: 1 };
@@ -286,22 +286,25 @@ fn a_paced_sender_never_exceeds_its_rate() {
             let sender = sender.expect("sender");
             let begin = clock::monotonic_ns();
             sender.start();
-            // How soon it gets there is the machine's affair; that it does is not.
-            let wanted = (0.1 * rate) as u64;
+            // The machine determines how soon the sender gets there, but it must get there.
+            let expected = (0.1 * rate) as u64;
             let deadline = begin + 20_000_000_000;
             let mut sent: u64 = 0;
-            while sent + sender.missed() < wanted && clock::monotonic_ns() < deadline {
+            while sent + sender.missed() < expected && clock::monotonic_ns() < deadline {
                 clock::sleep_until(clock::monotonic_ns() + 20_000_000);
                 sent = sender.sent().iter().sum();
-                // Whatever the machine does meanwhile, a schedule is an upper bound;
-                // what was not sent in time is counted as missed.
+                // A schedule is an upper bound, whatever else the machine does; packets not sent in
+                // time count as missed.
                 let seconds = (clock::monotonic_ns() - begin) as f64 / 1e9;
                 assert!(sent as f64 <= rate * seconds + 1.0, "{engine:?} at {rate}: {sent}");
             }
             let missed = sender.missed();
             sender.halt().expect("halt");
             assert!(sent > 0, "{engine:?} at {rate}: nothing sent, {missed} missed");
-            assert!(sent + missed >= wanted, "{engine:?} at {rate}: {sent} sent, {missed} missed");
+            assert!(
+                sent + missed >= expected,
+                "{engine:?} at {rate}: {sent} sent, {missed} missed"
+            );
         }
     }
 }

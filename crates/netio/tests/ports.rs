@@ -1,4 +1,4 @@
-//! What ports receive and send, byte for byte, over real interfaces.
+//! Frames received and sent by ports, byte for byte, over real interfaces.
 
 mod common;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 const RUN_ID: u32 = 0x1234_5678;
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Number of every port here; the other is none of them.
+/// Number of every port here, and a number that no port has.
 const NUMBER: u8 = 5;
 const OTHER: u8 = 6;
 
@@ -34,7 +34,7 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::XskDriver, Kind::XskGeneric, Kind::Packet];
 
-/// A port on each queue of an interface; of packet sockets, as many in one group.
+/// Opens a port on each queue of an interface, or that many packet sockets in one group.
 fn open(kind: Kind, namespace: &NetNs, interface: &'static str, queues: u32) -> Vec<Box<dyn Port>> {
     let opened = namespace.run(move || {
         let mode = match kind {
@@ -60,7 +60,7 @@ fn open(kind: Kind, namespace: &NetNs, interface: &'static str, queues: u32) -> 
     opened.unwrap_or_else(|error: NetioError| panic!("{kind:?}: {error}"))
 }
 
-/// Receives until nothing has come for 50 ms.
+/// Receives until no frame has arrived for 50 ms.
 fn drain(port: &mut dyn Port) -> Vec<Vec<u8>> {
     let (mut batch, mut frames) = (Batch::new(), Vec::new());
     let mut quiet_since = clock::monotonic_ns();
@@ -77,7 +77,7 @@ fn drain(port: &mut dyn Port) -> Vec<Vec<u8>> {
     frames
 }
 
-/// A frame of that many bytes that no other of its number equals.
+/// Returns a frame of `length` bytes that differs from frames with other numbers.
 fn numbered(length: usize, number: u32) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length).map(|at| (at as u32 * 7 + number) as u8).collect();
     bytes[..6].copy_from_slice(&DESTINATION);
@@ -87,16 +87,16 @@ fn numbered(length: usize, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Sends frames through a port, in batches with others that go elsewhere.
+/// Sends frames through a port, in batches with frames for other ports.
 fn send_all(port: &mut dyn Port, frames: &[Vec<u8>]) -> Sent {
     let (mut batch, mut total) = (Batch::new(), Sent::default());
-    for some in frames.chunks(48) {
-        let buffers = batch.fill(some.len() + 2);
-        for (buffer, bytes) in buffers.iter_mut().zip(some) {
+    for chunk in frames.chunks(48) {
+        let buffers = batch.fill(chunk.len() + 2);
+        for (buffer, bytes) in buffers.iter_mut().zip(chunk) {
             buffer.receive(0, bytes).expect("it fits");
             buffer.send_to(NUMBER);
         }
-        for (buffer, egress) in buffers[some.len()..].iter_mut().zip([Some(OTHER), None]) {
+        for (buffer, egress) in buffers[chunk.len()..].iter_mut().zip([Some(OTHER), None]) {
             buffer.receive(0, &numbered(64, 0xffff)).expect("it fits");
             egress.into_iter().for_each(|port| buffer.send_to(port));
         }
@@ -106,14 +106,14 @@ fn send_all(port: &mut dyn Port, frames: &[Vec<u8>]) -> Sent {
         assert!(before == after, "a batch with other frames stays as it is");
         total.sent += sent.sent;
         total.lost += sent.lost;
-        // At most what the receivers' rings hold comes at once.
+        // Limits the frames in flight to the size of the receivers' rings.
         clock::sleep_until(clock::monotonic_ns() + 200_000);
     }
     total
 }
 
 #[test]
-fn ports_receive_what_senders_send() {
+fn ports_receive_sent_frames() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let flows = Flows { sources: 3, destinations: 5 };
@@ -147,27 +147,31 @@ fn ports_receive_what_senders_send() {
                 "xsk" => Box::new(xsk::sender(&config).expect("sender")),
                 _ => Box::new(packet_socket::sender(&config).expect("sender")),
             };
-            let what = format!("{kind:?} from {engine} {family:?} {size}");
+            let context = format!("{kind:?} from {engine} {family:?} {size}");
             sender.start();
             wait_for_packets(&*sender);
             let sent: u64 = sender.halt().expect("halt").iter().sum();
             let frames = drain(&mut *ports[0]);
-            let mut seen = HashSet::new();
+            let mut sequences = HashSet::new();
             for frame in &frames {
-                let stamp = Stamp::parse_frame(frame).expect(&what);
+                let stamp = Stamp::parse_frame(frame).expect(&context);
                 let (source, destination) = (stamp.flow / 5, stamp.flow % 5);
-                assert_eq!(*frame, template.frame(source, destination, &stamp), "{what}");
-                seen.insert(stamp.sequence);
+                assert_eq!(*frame, template.frame(source, destination, &stamp), "{context}");
+                sequences.insert(stamp.sequence);
             }
-            assert_eq!((frames.len(), seen.len()), (sent as usize, sent as usize), "{what}");
-            assert!(sent >= 200, "{what}: only {sent}");
-            assert_eq!(ports[0].missed(), 0, "{what}");
+            assert_eq!(
+                (frames.len(), sequences.len()),
+                (sent as usize, sent as usize),
+                "{context}"
+            );
+            assert!(sent >= 200, "{context}: only {sent}");
+            assert_eq!(ports[0].missed(), 0, "{context}");
         }
     }
 }
 
 #[test]
-fn what_ports_send_arrives_in_order() {
+fn port_sends_frames_in_order() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let lengths = [60, 61, 64, 128, 777, 1514].into_iter().cycle();
@@ -187,10 +191,10 @@ fn what_ports_send_arrives_in_order() {
 }
 
 #[test]
-fn every_queue_has_its_port() {
+fn each_queue_delivers_to_its_port() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::with_queues(2) else { return };
-    // Behind a generic hook a veth's frames are all of queue 0.
+    // Behind a generic hook, all of a veth's frames belong to queue 0.
     let mut left = open(Kind::XskDriver, &pair.sender, "g0", 2);
     let mut right = open(Kind::XskDriver, &pair.receiver, "r0", 2);
     for queue in [1, 0] {
@@ -202,14 +206,14 @@ fn every_queue_has_its_port() {
 }
 
 #[test]
-fn a_queue_without_port_drops_and_counts() {
+fn queue_without_port_drops_and_counts() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::with_queues(2) else { return };
     let opened = pair.receiver.run(|| {
         let program = XskProgram::attach("r0", 2, None)?;
         let config = XskConfig { queue: 0, number: NUMBER, bind: Bind::Copy };
-        let refused = XskConfig { bind: Bind::ZeroCopy, ..config.clone() };
-        assert!(XskPort::open(&refused, &program).is_err(), "a veth can't do without copying");
+        let zero_copy = XskConfig { bind: Bind::ZeroCopy, ..config.clone() };
+        assert!(XskPort::open(&zero_copy, &program).is_err(), "a veth can't do without copying");
         Ok((XskPort::open(&config, &program)?, program))
     });
     let (mut port, program) = opened.expect("port");
@@ -219,7 +223,7 @@ fn a_queue_without_port_drops_and_counts() {
     assert_eq!((drain(&mut port).len(), program.unserved()), (0, 30));
     send_all(&mut *left[0], &frames);
     assert_eq!((drain(&mut port).len(), program.unserved()), (30, 30));
-    // The program goes with the last that needs it.
+    // The program is detached with its last user.
     let attached = || sh(&format!("ip -n {} link show r0 | grep -q xdp", pair.receiver.name()));
     drop(program);
     assert!(attached());
@@ -228,7 +232,7 @@ fn a_queue_without_port_drops_and_counts() {
 }
 
 #[test]
-fn a_group_of_packet_ports_shares_flows() {
+fn fanout_group_shares_flows() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let mut ports = open(Kind::Packet, &pair.receiver, "r0", 2);
@@ -246,7 +250,7 @@ fn a_group_of_packet_ports_shares_flows() {
     let [first, second] = [0, 1].map(|port| drain(&mut *ports[port]));
     assert_eq!(first.len() + second.len(), frames.len());
     assert_eq!(flows_of(&first).intersection(&flows_of(&second)).count(), 0);
-    // Of 400 flows, by a hash with a seed unknown here.
+    // 400 flows, spread by a hash with an unknown seed.
     assert!(flows_of(&first).len().min(flows_of(&second).len()) > 50);
 }
 
@@ -255,30 +259,30 @@ fn some_stamp() -> Stamp {
 }
 
 #[test]
-fn tags_survive_and_long_frames_are_counted() {
+fn ports_keep_tags_and_count_long_frames() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
-    let big = |namespace: &NetNs, interface: &str| {
+    let enlarge_mtu = |namespace: &NetNs, interface: &str| {
         sh(&format!("ip -n {} link set {interface} mtu 3000", namespace.name()))
     };
-    assert!(big(&pair.sender, "g0") && big(&pair.receiver, "r0"));
+    assert!(enlarge_mtu(&pair.sender, "g0") && enlarge_mtu(&pair.receiver, "r0"));
     let mut tagged = numbered(200, 1);
     tagged.splice(12..12, [0x81, 0, 0x60, 7]);
-    let mut twice = numbered(300, 2);
-    twice.splice(12..12, [0x88, 0xa8, 0, 9, 0x81, 0, 0x60, 7]);
+    let mut double_tagged = numbered(300, 2);
+    double_tagged.splice(12..12, [0x88, 0xa8, 0, 9, 0x81, 0, 0x60, 7]);
     let long = numbered(fwdlab_netio::frame::CAPACITY, 3);
-    let right = [tagged, twice, long];
+    let expected = [tagged, double_tagged, long];
     for kind in KINDS {
         let mut ports = open(kind, &pair.receiver, "r0", 1);
         let mut left = open(Kind::Packet, &pair.sender, "g0", 1);
-        assert_eq!(send_all(&mut *left[0], &right), Sent { sent: 3, lost: 0 }, "{kind:?}");
+        assert_eq!(send_all(&mut *left[0], &expected), Sent { sent: 3, lost: 0 }, "{kind:?}");
         for length in [1593, 1792, 1793, 2048, 2900] {
             send_raw(&pair, &numbered(length, 4));
         }
-        assert!(drain(&mut *ports[0]) == right, "{kind:?}");
+        assert!(drain(&mut *ports[0]) == expected, "{kind:?}");
         assert_eq!((ports[0].missed(), ports[0].missed()), (5, 5), "{kind:?}");
     }
-    // A port for such frames has them, and sends them.
+    // A port with a larger MTU receives and sends such frames.
     let open_for = |namespace: &NetNs, interface: &str| {
         let config = PacketConfig { interface: interface.into(), number: NUMBER, fanout: None };
         namespace.run(move || PacketPort::open_for(&config, 3000)).expect("a port")
@@ -292,7 +296,7 @@ fn tags_survive_and_long_frames_are_counted() {
 }
 
 #[test]
-fn what_is_no_frame_is_lost_alone() {
+fn send_loses_only_invalid_frames() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let frames = [numbered(60, 1), vec![0; 13], numbered(60, 2), Vec::new(), numbered(60, 3)];
@@ -305,7 +309,7 @@ fn what_is_no_frame_is_lost_alone() {
     }
 }
 
-/// Sends one frame out of g0, however long it is.
+/// Sends one frame of any length through g0.
 fn send_raw(pair: &Pair, bytes: &[u8]) {
     let bytes = bytes.to_vec();
     let sent = pair.sender.run(move || {
@@ -325,7 +329,7 @@ fn send_raw(pair: &Pair, bytes: &[u8]) {
 }
 
 #[test]
-fn a_full_ring_is_counted_and_waiting_ends_in_time() {
+fn full_ring_is_counted_and_wait_times_out() {
     let _guard = ONE_AT_A_TIME.lock();
     let Some(pair) = Pair::new() else { return };
     let frames: Vec<Vec<u8>> = (0..6000).map(|n| numbered(60, n)).collect();
@@ -343,42 +347,43 @@ fn a_full_ring_is_counted_and_waiting_ends_in_time() {
         let (received, missed) = (drain(&mut *ports[0]).len() as u64, ports[0].missed());
         assert_eq!(received + missed, 6000, "{kind:?}: {received} received, {missed} missed");
         assert!(received >= 2000 && missed > 1000, "{kind:?}: {received}, {missed}");
-        // Room again.
+        // The ring has room again.
         send_all(&mut *left[0], &frames[..100]);
         assert!(drain(&mut *ports[0]) == frames[..100], "{kind:?}");
     }
 }
 
 #[test]
-fn an_interface_that_is_down_loses_and_one_that_is_gone_is_an_error() {
+fn interface_down_loses_frames_and_removal_is_an_error() {
     let _guard = ONE_AT_A_TIME.lock();
     let frames: Vec<Vec<u8>> = (0..3000).map(|n| numbered(60, n)).collect();
     for kind in KINDS {
         let Some(pair) = Pair::new() else { return };
-        let set = |what: &str| sh(&format!("ip -n {} link {what}", pair.sender.name()));
+        let change_link =
+            |arguments: &str| sh(&format!("ip -n {} link {arguments}", pair.sender.name()));
         let mut ports = open(kind, &pair.sender, "g0", 1);
         let port = &mut *ports[0];
         let mut right = open(Kind::Packet, &pair.receiver, "r0", 1);
-        assert!(set("set g0 down"));
+        assert!(change_link("set g0 down"));
         let sent = send_all(port, &frames);
         // AF_XDP's memory holds 2048 frames until the interface is up again.
         let held = if kind == Kind::Packet { 0 } else { 2048 };
         assert_eq!(sent, Sent { sent: held, lost: 3000 - held }, "{kind:?}");
         port.wait(Duration::from_millis(1)).expect("it may come back");
         assert_eq!(port.receive(&mut Batch::new()).expect("it may come back"), 0);
-        assert!(set("set g0 up"));
+        assert!(change_link("set g0 up"));
         for _ in 0..100 {
             port.wait(Duration::from_millis(1)).expect("waiting");
         }
         assert!(drain(&mut *right[0]) == frames[..held as usize], "{kind:?}");
         assert_eq!(send_all(port, &frames[..50]), Sent { sent: 50, lost: 0 }, "{kind:?}");
         assert!(drain(&mut *right[0]) == frames[..50], "{kind:?}");
-        assert!(set("delete g0"));
+        assert!(change_link("delete g0"));
         assert!(port.wait(Duration::from_millis(1)).is_err(), "{kind:?}: the interface is gone");
     }
 }
 
-/// Set for the process that [`packet_ports_work_for_ordinary_users`] starts.
+/// Set in the process that [`packet_ports_work_for_ordinary_users`] starts.
 const INSIDE: &str = "FWDLAB_TEST_IN_USER_NAMESPACE";
 
 #[test]

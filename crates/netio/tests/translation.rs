@@ -1,5 +1,5 @@
-//! A device that translates source addresses: the program in the kernel decides as the receiver
-//! in user space does.
+//! A device that translates source addresses: the program in the kernel decides like the receiver
+//! in user space.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn kernel_and_user_space_agree_on_translated_packets() {
     if XdpReceiver::detached(&Watch::Stamps { run_id: 1, flows: 0 }).is_err() {
         return fwdlab_testdata::skip("BPF programs can't be loaded here");
     }
-    // What the program keeps by CPU, user space keeps once.
+    // The program keeps state per CPU, user space only once.
     affinity::pin_thread(&affinity::allowed_cpus().expect("CPUs")[..1]).expect("pinned");
     for (size, seed) in [(64, 1), (200, 2)] {
         let expected = expected(size);

@@ -1,14 +1,14 @@
-//! What long frames have beyond their buffer.
+//! Bytes of long frames beyond their buffers.
 //!
-//! Memory of the whole process, made as it is needed and used again. A frame holds a number
-//! rather than a pointer: circuits share frames with other processes, which may write
-//! anything into them, and a wrong number is another tail or none, but never other memory.
+//! The memory belongs to the whole process, is allocated on demand and reused. A frame holds a
+//! number rather than a pointer: circuits share frames with other processes, which may write
+//! anything into them. A wrong number refers to another tail or to none, but never to other memory.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Bytes of each.
+/// Bytes of a tail.
 pub(super) const TAIL: usize = 7680;
-/// Most of them: what 64 workers have at a time, in batches and waiting.
+/// Maximum number of tails: as many as 64 workers hold at a time, in batches and waiting.
 const TAILS: usize = 1 << 16;
 
 type Bytes = Box<[u8; TAIL]>;
@@ -21,7 +21,7 @@ struct Free {
     made: u32,
 }
 
-/// The number of a tail that nobody has, from 1; none when there are no more.
+/// Returns the number of an unused tail, from 1; `None` if all are in use.
 #[cold]
 pub(super) fn take() -> Option<u32> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ pub(super) fn take() -> Option<u32> {
     Some(free.made)
 }
 
-/// Whoever had it needs it no more.
+/// Returns a tail that its frame no longer needs.
 #[cold]
 pub(super) fn give_back(number: u32) {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ pub(super) fn give_back(number: u32) {
     }
 }
 
-/// The bytes of a tail, if there is one of that number.
+/// Returns the bytes of a tail; `None` if the number is invalid.
 pub(super) fn bytes(number: u32) -> Option<MutexGuard<'static, Bytes>> {
     let tail = ALL.get((number as usize).checked_sub(1)?)?.get()?;
     Some(tail.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,27 +1,27 @@
-//! Frames to any group, as a router needs them: a network card drops those that nobody asked
-//! it for.
+//! Reception of all multicast groups, as a router needs it: network cards drop groups that were not
+//! requested.
 
 use crate::NetioError;
 use crate::packet_socket::listening_to;
 use std::os::fd::OwnedFd;
 
-/// Lets an interface receive frames to all groups, as long as it lives.
+/// Makes an interface receive frames to all groups while this value exists.
 #[derive(Debug)]
 pub struct AllMulticast {
     _socket: OwnedFd,
 }
 
 impl AllMulticast {
-    /// Of an interface in the calling thread's namespace.
+    /// Receives all groups at an interface in the calling thread's namespace.
     ///
     /// # Errors
-    /// Without CAP_NET_RAW, or when there is no such interface.
+    /// Without CAP_NET_RAW, or if there is no such interface.
     pub fn at(interface: &str) -> Result<AllMulticast, NetioError> {
         let what = ("receiving all groups", libc::PACKET_MR_ALLMULTI);
         Ok(AllMulticast { _socket: listening_to(interface, what)? })
     }
 
-    /// Likewise, and frames to any station, of any VLAN.
+    /// Also receives frames to any station, of any VLAN.
     ///
     /// # Errors
     /// As [`AllMulticast::at`].

@@ -1,4 +1,4 @@
-//! The device.
+//! Taps of the kernel's stack for the router's interfaces.
 
 use crate::NetioError;
 use crate::netlink::{Groups, Netlink, configure_link, new_address};
@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Of linux/if_tun.h.
+/// From linux/if_tun.h.
 const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
 
-/// A tap that the kernel's stack sees; gone when all its queues and carriers are dropped.
+/// A tap of the kernel's stack; gone when all its queues and carriers are dropped.
 #[derive(Debug)]
 pub struct HostDevice {
     name: String,
@@ -23,18 +23,18 @@ pub struct HostDevice {
 }
 
 impl HostDevice {
-    /// Makes the device with this MAC and MTU in the calling thread's network namespace and
-    /// sets it up.
+    /// Creates the device with this MAC and MTU in the calling thread's network namespace and sets
+    /// it up.
     ///
     /// # Errors
-    /// Without CAP_NET_ADMIN over the namespace or `/dev/net/tun`, when the name is taken, or
-    /// what the kernel refuses of MAC and MTU.
+    /// Without CAP_NET_ADMIN over the namespace or `/dev/net/tun`, if the name is taken, or if the
+    /// kernel refuses MAC or MTU.
     pub fn make(name: &str, queues: u16, link: ([u8; 6], u16)) -> Result<HostDevice, NetioError> {
         let queues = tun::open_plain(name, queues)?;
         let index = interface_index(name)?;
-        // The router speaks for the link: nobody is asked for routes or addresses.
+        // The router handles the link: the kernel solicits no routes or addresses.
         for setting in ["accept_ra", "router_solicitations"] {
-            // Where there is no IPv6 there is nothing to be set.
+            // Without IPv6 there is nothing to set.
             let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{setting}"), "0");
         }
         let mut netlink = Netlink::open(Groups::None)?;
@@ -44,55 +44,53 @@ impl HostDevice {
         Ok(HostDevice { name: name.to_owned(), index, queues, netlink })
     }
 
-    /// Gives it an address with the length of its link's prefix, in the namespace where it was
-    /// made.
+    /// Adds an address with its prefix length, in the namespace where the device was created.
     ///
     /// # Errors
-    /// What the kernel says; see [`has_no_inet6`].
-    pub fn add_address(&mut self, own: (IpAddr, u8)) -> Result<(), NetioError> {
-        let what = format!("giving {} the address {}/{}", self.name, own.0, own.1);
+    /// If the kernel refuses; see [`has_no_inet6`].
+    pub fn add_address(&mut self, address: (IpAddr, u8)) -> Result<(), NetioError> {
+        let what = format!("giving {} the address {}/{}", self.name, address.0, address.1);
         let index = self.index;
-        self.netlink.request(&what, |number| new_address(number, index, own))
+        self.netlink.request(&what, |number| new_address(number, index, address))
     }
 
-    /// Number of the interface in its namespace.
+    /// Index of the interface in its namespace.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// A way to switch its carrier.
+    /// Returns a handle to switch the carrier.
     ///
     /// # Errors
-    /// When the process has as many descriptors as it may.
+    /// If the process has reached its limit of descriptors.
     pub fn carrier(&self) -> Result<Carrier, NetioError> {
         let first = self.queues.first().map(OwnedFd::try_clone);
         let copy = first.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
         copy.map(Carrier).map_err(|e| NetioError::system("copying a descriptor", e))
     }
 
-    /// Its queues, one for each worker.
+    /// Returns the queues, one for each worker.
     pub fn into_queues(self) -> Vec<OwnedFd> {
         self.queues
     }
 }
 
-/// True of what the kernel says to an IPv6 address where IPv6 is switched off, at a device or
-/// altogether.
+/// True for the kernel's answer to an IPv6 address if IPv6 is disabled, at a device or globally.
 pub fn has_no_inet6(error: &NetioError) -> bool {
     matches!(error.errno(), Some(libc::EACCES | libc::EOPNOTSUPP | libc::EAFNOSUPPORT))
 }
 
-/// The carrier of a host device: it has one as long as the router's interface has.
+/// Carrier of a host device: on as long as the router's interface has a carrier.
 #[derive(Debug)]
 pub struct Carrier(OwnedFd);
 
 impl Carrier {
-    /// Switches it.
+    /// Switches the carrier on or off.
     ///
     /// # Errors
-    /// What the kernel says, as of a device that was deleted.
-    pub fn set(&self, is_there: bool) -> Result<(), NetioError> {
-        let value = libc::c_int::from(is_there);
+    /// If the kernel refuses, e.g. because the device was deleted.
+    pub fn set(&self, is_on: bool) -> Result<(), NetioError> {
+        let value = libc::c_int::from(is_on);
         // SAFETY: TUNSETCARRIER reads one int, which outlives the call.
         let status = unsafe { libc::ioctl(self.0.as_raw_fd(), TUNSETCARRIER, &raw const value) };
         if status == 0 {

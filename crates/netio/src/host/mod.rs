@@ -1,8 +1,8 @@
-//! The router's own host: a device of the kernel's for each of its interfaces.
+//! The router's own host: a kernel device for each of its interfaces.
 //!
-//! What the router doesn't answer itself, routing protocols above all, is the kernel's and
-//! its daemons'. They see a tap with the interface's MAC and addresses; what they send there
-//! goes out of the interface, and what is for them comes in there.
+//! The kernel and its daemons answer what the router itself does not, above all routing protocols.
+//! They see a tap with the interface's MAC and addresses. Frames they send there leave by the
+//! interface, and frames for them arrive there.
 
 mod allmulti;
 mod device;

@@ -8,19 +8,19 @@ use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A queue of a host device. Whatever becomes of the device, the router goes on: without it
-/// nothing comes in, and what is sent is lost.
+/// A queue of a host device. The router continues even if the device is gone: then nothing arrives,
+/// and sent frames are lost.
 #[derive(Debug)]
 pub struct HostPort {
     file: File,
     number: u8,
     is_gone: bool,
-    /// What is beyond a frame's buffer.
+    /// Bytes beyond a frame's buffer.
     rest: Box<[u8]>,
 }
 
 impl HostPort {
-    /// Port `number` on a queue.
+    /// Creates port `number` on a queue.
     pub fn new(queue: OwnedFd, number: u8) -> HostPort {
         let rest = vec![0; LONGEST - CAPACITY].into_boxed_slice();
         HostPort { file: File::from(queue), number, is_gone: false, rest }
@@ -40,13 +40,13 @@ impl Port for HostPort {
                 }
                 Ok(length) => {
                     let rest = &self.rest[..length - CAPACITY];
-                    // Without memory for it, it is lost.
+                    // Without memory for it, the frame is lost.
                     count += usize::from(frame.reset_long(self.number, rest).is_ok());
                 }
                 Err(error) => {
-                    let passes =
+                    let is_transient =
                         matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-                    self.is_gone = !passes;
+                    self.is_gone = !is_transient;
                     break;
                 }
             }
@@ -58,7 +58,7 @@ impl Port for HostPort {
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
         let (number, mut sent) = (Some(self.number), Sent::default());
         for frame in batch.frames().iter().filter(|frame| frame.egress() == number) {
-            // What a device refuses, as one that is down, is lost.
+            // Frames that the device refuses, for example because it is down, are lost.
             let taken = self.file.write(&frame.whole()).is_ok_and(|taken| taken == frame.len());
             *if taken { &mut sent.sent } else { &mut sent.lost } += 1;
         }
@@ -81,7 +81,7 @@ impl Port for HostPort {
         0
     }
 
-    /// The kernel sends only when the router does something else as well.
+    /// True: the kernel sends only when the router does something else as well.
     fn is_at_end(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! A router in a test: it forwards frames as one does, and something goes wrong on purpose.
+//! A router for tests: it forwards frames correctly except for one injected fault.
 
 use fwdlab_netio::Frame;
 use fwdlab_netio::circuit::FAR;
@@ -12,31 +12,31 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub(crate) const FROM: [u8; 6] = [2, 0, 0, 0, 0, 3];
 /// See [`FROM`].
 pub(crate) const TO: [u8; 6] = [2, 0, 0, 0, 0, 4];
-/// Frames of a batch.
+/// Frames in a batch.
 pub(crate) const BATCH: usize = 64;
-/// Fewer packets than those of which all bytes are looked at.
+/// Few enough packets that all their bytes are checked.
 pub(crate) const BATCHES: usize = 12;
 
-/// What the forwarder does wrong, once in each batch.
+/// Fault of the forwarder, once in each batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wrong {
     Nothing,
     Damage(Damage),
-    /// One packet twice, in place of the one after it.
+    /// One packet is duplicated, in place of the next one.
     Twice,
-    /// One packet changes places with the next of its flow.
+    /// One packet swaps places with the next of its flow.
     Overtaken,
     /// All packets of flow 5 are lost.
     FlowLost,
 }
 
-/// Forwards as a router does, apart from that.
+/// Forwards like a router, except for the fault.
 pub(crate) struct Forwarder {
     pub(crate) wrong: Wrong,
     random: Xoshiro256StarStar,
-    /// How often it did it.
+    /// Number of faults so far.
     pub(crate) done: u64,
-    /// Batches in which it did; after [`BATCHES`] it is good, but for lost flows.
+    /// Number of faulty batches; after [`BATCHES`] it forwards correctly, except for lost flows.
     batches: usize,
 }
 
@@ -45,7 +45,7 @@ impl Forwarder {
         Forwarder { wrong, random: Xoshiro256StarStar::seed_from_u64(seed), done: 0, batches: 0 }
     }
 
-    /// Forwards packets that follow each other, at least twice as many as there are flows.
+    /// Forwards consecutive packets, at least twice as many as there are flows.
     pub(crate) fn forward(&mut self, frames: &mut [Frame]) {
         for frame in frames.iter_mut() {
             let bytes = frame.buffer_mut();
@@ -67,7 +67,7 @@ impl Forwarder {
         }
         self.batches += 1;
         let random = self.random.next_u64();
-        // One that has others of its flow on both sides.
+        // A packet with others of its flow on both sides.
         let at = (random >> 32) as usize % (frames.len() - 32) + 16;
         match self.wrong {
             Wrong::Nothing => {}
@@ -94,7 +94,7 @@ impl Forwarder {
         }
     }
 
-    /// Forwards one as it should be.
+    /// Forwards a single frame without a fault.
     pub(crate) fn forward_one(&mut self, frame: &mut Frame) {
         let mut frames = vec![frame.clone(); 33];
         self.forward(&mut frames);

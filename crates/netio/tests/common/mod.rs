@@ -17,16 +17,16 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// A pair with one queue; none, said aloud, where namespaces can't be made.
+    /// Creates a pair with one queue; `None`, with a notice, if namespaces can't be created.
     pub(crate) fn new() -> Option<Pair> {
         Pair::with_queues(1)
     }
 
-    /// A pair with several queues at both ends.
+    /// Creates a pair with several queues at both ends.
     pub(crate) fn with_queues(queues: u32) -> Option<Pair> {
         let names = ["g", "r"].map(|role| format!("fwdtest-{}-{role}", std::process::id()));
         let [g, r] = &names;
-        let made = sh(&format!(
+        let is_created = sh(&format!(
             "ip netns add {g} && ip netns add {r} && \
              ip link add g0 netns {g} numtxqueues {queues} numrxqueues {queues} type veth \
              peer name r0 netns {r} numtxqueues {queues} numrxqueues {queues} && \
@@ -34,7 +34,7 @@ impl Pair {
              ip -n {r} link set r0 addrgenmode none up && \
              ip netns exec {r} ethtool -K r0 gro on"
         ));
-        if !made {
+        if !is_created {
             for name in &names {
                 sh(&format!("ip netns delete {name} 2>/dev/null"));
             }
@@ -74,7 +74,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// Sends these frames through g0, as they are.
+    /// Sends these frames unchanged through g0.
     pub(crate) fn send(&self, frames: &[Vec<u8>]) {
         let frames = frames.to_vec();
         let sent = self.sender.run(move || {
@@ -117,7 +117,7 @@ pub(crate) fn sh(command: &str) -> bool {
     Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
 }
 
-/// Waits until the sender has sent 200 packets more, two seconds at most.
+/// Waits until the sender has sent another 200 packets, at most two seconds.
 pub(crate) fn wait_for_packets(sender: &dyn Sender) {
     let sent = || sender.sent().iter().sum::<u64>();
     let (begin, deadline) = (sent(), clock::monotonic_ns() + 2_000_000_000);
