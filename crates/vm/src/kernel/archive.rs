@@ -15,7 +15,7 @@ const COMPRESSIONS: [(&[u8], &str, &str); 6] = [
     (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4"),
     (&[0x5d, 0, 0], "xz", "xz-utils (xz)"),
 ];
-/// Bytes that tell compressions apart.
+/// Bytes that distinguish the compression formats.
 const MAGIC: usize = 6;
 /// Beginning of an entry in the stripped cpio format of RPM 6, whose names are in the header.
 const STRIPPED: &[u8] = b"07070X";
@@ -38,7 +38,7 @@ fn peek(mut data: impl Read + Send) -> std::io::Result<(Vec<u8>, impl Read + Sen
 /// Returns `data` decompressed.
 ///
 /// # Errors
-/// When the program that decompresses it is missing or fails.
+/// If the program that decompresses it is missing or fails.
 pub(super) fn decompressed(data: Vec<u8>) -> Result<Vec<u8>, VmError> {
     match decompressor(&data) {
         Some(stage) => tool::run(stage.program, stage.arguments, &data, stage.package),
@@ -49,7 +49,7 @@ pub(super) fn decompressed(data: Vec<u8>) -> Result<Vec<u8>, VmError> {
 /// Unpacks a tar archive from `path`, compressed or not, into a directory.
 ///
 /// # Errors
-/// When a program is missing, or the archive is damaged.
+/// If a program is missing, or the archive is damaged.
 pub(super) fn unpack_tar(
     path: &Path,
     data: impl Read + Send,
@@ -66,7 +66,7 @@ pub(super) fn unpack_tar(
 /// Unpacks a cpio archive from an RPM package at `path`, compressed or not, into a directory.
 ///
 /// # Errors
-/// When a program is missing, or the archive is damaged.
+/// If a program is missing, or the archive is damaged.
 pub(super) fn unpack_cpio(
     path: &Path,
     data: impl Read + Send,

@@ -7,27 +7,27 @@ use std::io::{Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Beginning of an archive of ar, and length of the header of a member.
+/// Beginning of an ar archive, and length of the header of a member.
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER: u64 = 60;
 /// Length of a block of a tar archive.
 const BLOCK: usize = 512;
 /// Beginnings of the names of packages that a kernel is divided into.
 const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
-/// Beginnings of those that no guest needs.
+/// Beginnings of package names that no guest needs.
 const NOT_NEEDED: [&str; 2] = ["linux-modules-extra-", "linux-modules-nvidia-"];
 
 /// A package that another one depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needed {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
     /// Its exact version; `None` if any will do.
     pub version: Option<String>,
 }
 
 impl Needed {
-    /// Returns the package as `apt-get download` takes it.
+    /// Returns the package as an argument of `apt-get download`.
     pub fn for_apt(&self) -> String {
         match &self.version {
             Some(version) => format!("{}={version}", self.name),
@@ -37,8 +37,8 @@ impl Needed {
 
     /// Finds the package in a directory by the name of its file.
     fn find(&self, directory: &Path) -> Option<PathBuf> {
-        let is_it = |path: &PathBuf| {
-            // Colons of epochs are escaped in the names of files.
+        let matches = |path: &PathBuf| {
+            // Epochs have escaped colons in file names.
             let file = root::name(path).replace("%3a", ":");
             let Some(stem) = file.strip_suffix(".deb") else { return false };
             let mut words = stem.split('_');
@@ -46,21 +46,22 @@ impl Needed {
             let without_epoch = |version: &str| {
                 version.rsplit_once(':').map_or(version, |(_, rest)| rest).to_owned()
             };
-            let wanted = self.version.as_deref().map(without_epoch);
-            name == Some(&self.name) && (wanted.is_none() || version.map(without_epoch) == wanted)
+            let expected_version = self.version.as_deref().map(without_epoch);
+            name == Some(&self.name)
+                && (expected_version.is_none() || version.map(without_epoch) == expected_version)
         };
-        root::entries(directory).into_iter().rfind(is_it)
+        root::entries(directory).into_iter().rfind(matches)
     }
 }
 
-/// Fields of a package's control file that say what it is.
+/// Fields of a package's control file that identify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// Name of the package.
     pub name: String,
     /// Version of the package.
     pub version: String,
-    /// Further parts of the same kernel that it depends on.
+    /// Further parts of the same kernel that the package depends on.
     pub needed: Vec<Needed>,
 }
 
@@ -74,7 +75,7 @@ impl Control {
         let clauses = field("Depends").split(", ").flat_map(|clause| clause.split(" | "));
         let (name, version) = (field("Package").to_owned(), field("Version").to_owned());
         let mut needed: Vec<Needed> = clauses.filter_map(part).collect();
-        // An image alone does not depend on its modules, and is of no use without them.
+        // An image alone does not depend on its modules, and is useless without them.
         if let Some(release) = name.strip_prefix(PARTS[1]) {
             let release = release.strip_prefix("unsigned-").unwrap_or(release);
             needed.push(Needed {
@@ -91,22 +92,24 @@ impl Control {
     }
 }
 
-/// Parses a dependency, if it is on a part of a kernel: `linux-modules-6.19 (= 6.19-1)`.
+/// Parses a dependency on a part of a kernel: `linux-modules-6.19 (= 6.19-1)`. `None` for other
+/// dependencies.
 fn part(text: &str) -> Option<Needed> {
     let (name, restriction) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-    let is_one = |beginnings: &[&str]| beginnings.iter().any(|begin| name.starts_with(begin));
-    if !is_one(&PARTS) || is_one(&NOT_NEEDED) {
+    let starts_with_any =
+        |beginnings: &[&str]| beginnings.iter().any(|begin| name.starts_with(begin));
+    if !starts_with_any(&PARTS) || starts_with_any(&NOT_NEEDED) {
         return None;
     }
     let version = restriction.strip_prefix("(= ").and_then(|rest| rest.strip_suffix(')'));
     Some(Needed { name: name.to_owned(), version: version.map(str::to_owned) })
 }
 
-/// Finds the other parts of the kernel that `files` are parts of, in the same directories.
-/// Returns the packages that are missing.
+/// Finds the other parts of the kernel of `files` in the same directories. Returns the missing
+/// packages.
 ///
 /// # Errors
-/// When a file is no package.
+/// If a file is not a package.
 pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError> {
     let mut controls = Vec::new();
     let mut missing = Vec::new();
@@ -117,11 +120,11 @@ pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError>
     while at < files.len() {
         let directory = directory(&files[at]);
         for needed in controls[at].needed.clone() {
-            let is_it = |one: &Control| {
+            let matches = |one: &Control| {
                 let same_version = needed.version.as_ref().is_none_or(|v| *v == one.version);
                 one.name == needed.name && same_version
             };
-            if controls.iter().any(is_it) {
+            if controls.iter().any(matches) {
                 continue;
             }
             match needed.find(&directory) {
@@ -139,7 +142,7 @@ pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError>
     Ok(missing)
 }
 
-/// Returns the directory of a file; of the file itself where `path` is a link.
+/// Returns the directory of a file; of the target if `path` is a link.
 pub(super) fn directory(path: &Path) -> PathBuf {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     path.parent().unwrap_or(Path::new(".")).to_owned()
@@ -158,12 +161,12 @@ fn control(path: &Path) -> Result<Control, VmError> {
 /// Unpacks a package's files into a directory.
 ///
 /// # Errors
-/// When it is no package, it is damaged, or a program is missing.
+/// If it is not a package, it is damaged, or a program is missing.
 pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
     archive::unpack_tar(path, member(path, "data.tar")?, directory)
 }
 
-/// Opens the member of a package whose name begins so; compressions have endings.
+/// Opens the member of a package whose name starts with `name`; compressed members have suffixes.
 fn member(path: &Path, name: &str) -> Result<Take<File>, VmError> {
     let fault = |source| VmError::file(path, source);
     let mut file = File::open(path).map_err(fault)?;
@@ -267,14 +270,14 @@ mod tests {
         for file in ["linux-modules-7_7.3-1_amd64.deb", "linux-modules-7_1%3a7.3-2_amd64.deb"] {
             std::fs::write(directory.path().join(file), "").unwrap();
         }
-        let found = |version: Option<&str>| {
+        let find_version = |version: Option<&str>| {
             let version = version.map(str::to_owned);
             let needed = Needed { name: "linux-modules-7".into(), version };
             needed.find(directory.path()).map(|path| root::name(&path))
         };
-        assert_eq!(found(Some("1:7.3-2")).unwrap(), "linux-modules-7_1%3a7.3-2_amd64.deb");
-        assert_eq!(found(Some("7.3-1")).unwrap(), "linux-modules-7_7.3-1_amd64.deb");
-        assert_eq!(found(Some("7.3-3")), None);
-        assert!(found(None).is_some());
+        assert_eq!(find_version(Some("1:7.3-2")).unwrap(), "linux-modules-7_1%3a7.3-2_amd64.deb");
+        assert_eq!(find_version(Some("7.3-1")).unwrap(), "linux-modules-7_7.3-1_amd64.deb");
+        assert_eq!(find_version(Some("7.3-3")), None);
+        assert!(find_version(None).is_some());
     }
 }

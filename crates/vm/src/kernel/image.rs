@@ -1,8 +1,7 @@
-//! Images of kernels: what QEMU boots with `-kernel`.
+//! Kernel images: files that QEMU boots with `-kernel`.
 //!
-//! A bzImage decompresses itself, whatever it is compressed with (gzip, xz, zstd, lz4 and
-//! others): its header is all that is checked here. An uncompressed `vmlinux` boots where it
-//! has an entry point for PVH.
+//! A bzImage decompresses itself, whatever its compression (gzip, xz, zstd, lz4 and others): only
+//! its header is checked here. An uncompressed `vmlinux` boots if it has an entry point for PVH.
 
 use crate::error::VmError;
 use std::fs::File;
@@ -11,16 +10,16 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Offsets in a bzImage (Documentation/arch/x86/boot.rst of Linux): the magic number, the
-/// protocol's version, the pointer to the kernel's version, and flags that say what it loads.
+/// protocol's version, the pointer to the kernel's version, and flags about the loaded kernel.
 const MAGIC_AT: u64 = 0x202;
 const PROTOCOL_AT: u64 = 0x206;
 const RELEASE_AT: u64 = 0x20e;
 const XLOADFLAGS_AT: u64 = 0x236;
-/// The pointer counts from here.
+/// Base of the pointer.
 const SETUP: u64 = 0x200;
 /// First version of the protocol that has flags of a 64-bit kernel.
 const PROTOCOL_WITH_XLOADFLAGS: u16 = 0x020c;
-/// Longest release name that is read (`__NEW_UTS_LEN` of Linux).
+/// Maximum length of a release name (`__NEW_UTS_LEN` of Linux).
 const RELEASE_MAX: usize = 64;
 /// Note of an entry point for PVH (include/xen/interface/elfnote.h of Linux).
 const PVH: (&[u8], u32) = (b"Xen\0", 18);
@@ -28,7 +27,7 @@ const PVH: (&[u8], u32) = (b"Xen\0", 18);
 /// Checks an image, and returns the release that it contains; empty if it contains none.
 ///
 /// # Errors
-/// When QEMU could not boot it.
+/// If QEMU could not boot it.
 pub(super) fn check(path: &Path) -> Result<String, VmError> {
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
     let refused = |why: &str| VmError::Kernel { path: path.to_owned(), why: why.to_owned() };
@@ -57,7 +56,7 @@ enum Format {
     Other,
 }
 
-/// Returns the error for an image that can't be opened. Ubuntu lets only root read `/boot`.
+/// Returns the error for an image that can't be opened. On Ubuntu only root may read `/boot`.
 fn unreadable(path: &Path, error: io::Error) -> VmError {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return VmError::file(path, error);
@@ -146,7 +145,7 @@ pub(super) mod tests {
         image
     }
 
-    /// Returns an ELF file for x86-64 whose only note is of this type.
+    /// Returns an ELF file for x86-64 whose relevant note is of this type.
     fn vmlinux(note: u32) -> Vec<u8> {
         let mut image = vec![0; 0x100];
         image[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -167,7 +166,7 @@ pub(super) mod tests {
         image
     }
 
-    fn checked(content: &[u8]) -> Result<String, String> {
+    fn check_content(content: &[u8]) -> Result<String, String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image");
         fs::write(&path, content).unwrap();
@@ -176,26 +175,29 @@ pub(super) mod tests {
 
     #[test]
     fn bz_image_names_its_release() {
-        assert_eq!(checked(&bz_image("6.1.0-56-cloud-amd64")).unwrap(), "6.1.0-56-cloud-amd64");
+        assert_eq!(
+            check_content(&bz_image("6.1.0-56-cloud-amd64")).unwrap(),
+            "6.1.0-56-cloud-amd64"
+        );
     }
 
     #[test]
     fn kernel_for_32_bits_is_refused() {
         let mut image = bz_image("6.1.0-56-686");
         image[0x236] = 0;
-        assert!(checked(&image).unwrap_err().contains("32-bit"));
+        assert!(check_content(&image).unwrap_err().contains("32-bit"));
     }
 
     #[test]
     fn vmlinux_needs_an_entry_for_pvh() {
-        assert_eq!(checked(&vmlinux(18)).unwrap(), "");
-        assert!(checked(&vmlinux(17)).unwrap_err().contains("CONFIG_PVH=y"));
+        assert_eq!(check_content(&vmlinux(18)).unwrap(), "");
+        assert!(check_content(&vmlinux(17)).unwrap_err().contains("CONFIG_PVH=y"));
     }
 
     #[test]
     fn other_files_are_refused() {
         for content in [&b""[..], b"x", &[0; 0x400], b"\x7fELF\x01\x01"] {
-            assert!(checked(content).unwrap_err().contains("no kernel of Linux"));
+            assert!(check_content(content).unwrap_err().contains("no kernel of Linux"));
         }
     }
 }

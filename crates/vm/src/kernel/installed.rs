@@ -1,27 +1,27 @@
-//! Kernels that are installed on this machine.
+//! Kernels installed on this machine.
 
 use super::{Kernel, image, modules, root, root::Root};
 use crate::error::VmError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Name that stands for the kernel that runs.
+/// Name of the running kernel.
 pub const RUNNING: &str = "running";
 
 /// An installed kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its release.
+    /// Release of the kernel.
     pub release: String,
-    /// Its image.
+    /// Image of the kernel.
     pub image: PathBuf,
     /// True if it has modules.
     pub has_modules: bool,
-    /// True if it is the kernel that runs.
+    /// True if it is the running kernel.
     pub is_running: bool,
 }
 
-/// Lists the kernels that are installed below `root`, the oldest first.
+/// Lists the kernels installed below `root`, the oldest first.
 pub fn installed(root: &Path) -> Vec<Installed> {
     let running = running();
     let found = Root::read(root);
@@ -39,16 +39,16 @@ pub fn installed(root: &Path) -> Vec<Installed> {
     list
 }
 
-/// Returns the release of the kernel that runs; `None` without `/proc`.
+/// Returns the release of the running kernel; `None` without `/proc`.
 pub fn running() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Finds an installed kernel below `root` by its release, or the one that runs.
+/// Finds an installed kernel below `root` by its release, or the running one.
 ///
 /// # Errors
-/// When it is not installed there, or can't be read.
+/// If it is not installed there, or can't be read.
 pub(super) fn find(name: &str, root: &Path) -> Result<Kernel, VmError> {
     let is_running = name == RUNNING;
     let release = match running().filter(|_| is_running) {
@@ -65,7 +65,7 @@ pub(super) fn find(name: &str, root: &Path) -> Result<Kernel, VmError> {
     Ok(Kernel { image: image.clone(), modules, release })
 }
 
-/// Lists the places where systems keep the image of a release.
+/// Lists the paths at which systems store the image of a release.
 fn images(release: &str, root: &Path) -> [PathBuf; 3] {
     let [first, second] = modules::PLACES.map(|place| root.join(place).join(release));
     [root.join(format!("boot/vmlinuz-{release}")), first.join("vmlinuz"), second.join("vmlinuz")]
@@ -94,11 +94,11 @@ fn absent(release: &str, images: &[PathBuf], is_running: bool, root: &Path) -> V
     VmError::Kernel { path: PathBuf::from(if is_running { RUNNING } else { release }), why }
 }
 
-/// Finds the kernel that an image belongs to by its place: `/boot/vmlinuz-RELEASE` or
-/// `/lib/modules/RELEASE/vmlinuz`, below any root. Without such a place it has no modules.
+/// Finds the kernel of an image by its location: `/boot/vmlinuz-RELEASE` or
+/// `/lib/modules/RELEASE/vmlinuz`, below any root. An image elsewhere has no modules.
 ///
 /// # Errors
-/// When QEMU could not boot it.
+/// If QEMU could not boot it.
 pub(super) fn of_image(path: &Path) -> Result<Kernel, VmError> {
     let contained = image::check(path)?;
     let path = path.to_owned();

@@ -1,8 +1,8 @@
-//! Kernels of Linux in the forms that users have: packages of distributions, installed
-//! kernels, roots of systems, build trees, and images.
+//! Linux kernels in all common forms: packages of distributions, installed kernels, roots of
+//! systems, build trees, and images.
 //!
-//! One file for each form: `package` (`deb`, `rpm`, tar archives), `installed`,
-//! `root`, `tree`, `image`. `modules` reads modules and their dependencies.
+//! One file per form: `package` (`deb`, `rpm`, tar archives), `installed`, `root`, `tree`, `image`.
+//! `modules` reads modules and their dependencies.
 
 mod archive;
 pub mod deb;
@@ -40,14 +40,19 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Finds the kernel that `path` names: a package (`.deb`, `.rpm`, `.pkg.tar.zst`), whose
-    /// other parts are next to it, or several packages with commas between them; a directory
-    /// with the packages of one kernel, with `/boot` and `/lib/modules`, or of a build of
-    /// Linux; an image; the release of an installed kernel, or `running`. Packages are
-    /// unpacked below `cache`.
+    /// Finds the kernel that `path` names:
+    ///
+    /// - a package (`.deb`, `.rpm`, `.pkg.tar.zst`) with its other parts next to it, or several
+    ///   packages separated by commas;
+    /// - a directory with the packages of one kernel, with `/boot` and `/lib/modules`, or with a
+    ///   build of Linux;
+    /// - an image;
+    /// - the release of an installed kernel, or `running`.
+    ///
+    /// Unpacks packages below `cache`.
     ///
     /// # Errors
-    /// When it is none of them, or something of it is missing.
+    /// If it is none of them, or a part is missing.
     pub fn find(path: &Path, cache: &Path) -> Result<Kernel, VmError> {
         if let Some(files) = listed(path) {
             return package::find(files, cache);
@@ -95,11 +100,11 @@ impl Kernel {
         }
     }
 
-    /// Reads the modules of these names and those that they depend on, in the order in which
-    /// they have to be loaded. Modules that do not exist are taken for built in.
+    /// Reads the modules of these names and their dependencies, in the order in which they have to
+    /// be loaded. Treats modules that do not exist as built in.
     ///
     /// # Errors
-    /// When a file can't be read or decompressed.
+    /// If a file can't be read or decompressed.
     pub fn modules(&self, names: &[&str]) -> Result<Vec<Module>, VmError> {
         match &self.modules {
             Some(directory) => modules::load(&modules::index(directory)?, names),
@@ -109,8 +114,8 @@ impl Kernel {
 }
 
 /// Replaces each directory of packages with the packages of its kernels, the oldest first, and
-/// leaves out packages that are parts of another one's kernel: `DIRECTORY` and
-/// `DIRECTORY/*.deb` name the same kernels.
+/// drops packages that are parts of another one's kernel: `DIRECTORY` and `DIRECTORY/*.deb` name
+/// the same kernels.
 pub fn expand(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut expanded = Vec::new();
     for path in paths {
@@ -126,8 +131,7 @@ pub fn expand(paths: &[PathBuf]) -> Vec<PathBuf> {
     package::without_parts(expanded)
 }
 
-/// Lists the packages of kernels in a directory, the oldest first, each by the file that stands
-/// for it.
+/// Lists the kernel packages in a directory, the oldest first, each by its main file.
 pub fn packages(directory: &Path) -> Vec<PathBuf> {
     package::in_directory(directory)
 }
@@ -135,13 +139,13 @@ pub fn packages(directory: &Path) -> Vec<PathBuf> {
 /// Lists the packages that the kernel of a package needs and that are not next to it.
 ///
 /// # Errors
-/// When it is no package.
+/// If it is not a package.
 pub fn missing(path: &Path) -> Result<Vec<String>, VmError> {
     let missing = package::complete(&mut vec![path.to_owned()])?;
     Ok(missing.iter().map(deb::Needed::for_apt).collect())
 }
 
-/// True if `path` can name an installed kernel: one word that is not the name of a package.
+/// True if `path` can name an installed kernel: a single word that is not the name of a package.
 pub fn is_name(path: &Path) -> bool {
     path.components().count() == 1
         && !path.to_string_lossy().contains('/')
@@ -149,8 +153,8 @@ pub fn is_name(path: &Path) -> bool {
         && path.extension().is_none_or(|ending| ending != "raw" && ending != "qcow2")
 }
 
-/// Returns the files of a kernel that is given as several; `None` if `path` is a single one.
-/// Files after the first that do not exist as given are looked for next to it.
+/// Returns the files of a kernel given as several files; `None` if `path` is a single one. Searches
+/// for further files next to the first one if they do not exist as given.
 fn listed(path: &Path) -> Option<Vec<PathBuf>> {
     let text = path.to_str().filter(|text| text.contains(SEPARATOR) && !path.exists())?;
     let mut files = text.split(SEPARATOR).filter(|part| !part.is_empty()).map(PathBuf::from);

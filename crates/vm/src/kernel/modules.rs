@@ -1,7 +1,7 @@
-//! Modules of a kernel: where they are, what they depend on, and their content.
+//! Modules of a kernel: their files, dependencies and contents.
 //!
-//! Dependencies are read from the modules themselves (`depends=` in the section `.modinfo`,
-//! scripts/mod/modpost.c of Linux), so that neither depmod(8) nor write access is needed.
+//! Dependencies come from the modules themselves (`depends=` in the section `.modinfo`,
+//! scripts/mod/modpost.c of Linux), so neither depmod(8) nor write access is needed.
 
 use super::archive;
 use crate::error::VmError;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Name of a module, and its content ready for `insmod`.
 pub type Module = (String, Vec<u8>);
 
-/// Beginning of the list of dependencies, after the end of the string before it.
+/// Beginning of the list of dependencies, after the end of the previous string.
 const DEPENDS: &[u8] = b"\0depends=";
 /// Directories below `/`, and in packages, that contain modules by release.
 pub(super) const PLACES: [&str; 2] = ["usr/lib/modules", "lib/modules"];
@@ -23,17 +23,17 @@ pub(super) type Index = BTreeMap<String, PathBuf>;
 /// Lists the files of modules below `directory`, without following links.
 ///
 /// # Errors
-/// When a directory can't be read.
+/// If a directory can't be read.
 pub(super) fn index(directory: &Path) -> Result<Index, VmError> {
     let mut found = Index::new();
-    let mut left = vec![directory.to_owned()];
-    while let Some(directory) = left.pop() {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
         let fault = |source| VmError::file(&directory, source);
         for entry in fs::read_dir(&directory).map_err(fault)? {
             let entry = entry.map_err(fault)?;
             let kind = entry.file_type().map_err(fault)?;
             if kind.is_dir() {
-                left.push(entry.path());
+                pending.push(entry.path());
             } else if let Some(name) = name(&entry.path()) {
                 found.insert(normalised(&name), entry.path());
             }
@@ -47,11 +47,11 @@ pub(super) fn has_any(directory: &Path) -> bool {
     index(directory).is_ok_and(|found| !found.is_empty())
 }
 
-/// Reads the modules of these names and those that they depend on, in the order in which they
-/// have to be loaded. Modules that do not exist are taken for built in.
+/// Reads the modules of these names and their dependencies, in the order in which they have to be
+/// loaded. Treats modules that do not exist as built in.
 ///
 /// # Errors
-/// When a file can't be read or decompressed.
+/// If a file can't be read or decompressed.
 pub(super) fn load(index: &Index, names: &[&str]) -> Result<Vec<Module>, VmError> {
     let mut loaded = Vec::new();
     names.iter().try_for_each(|name| add(index, name, &mut Vec::new(), &mut loaded))?;
@@ -96,7 +96,7 @@ fn name(path: &Path) -> Option<String> {
     matches!(compression, "" | ".xz" | ".zst" | ".gz").then(|| name.to_owned())
 }
 
-/// Returns the name as the kernel has it: files may have hyphens instead.
+/// Returns the kernel's form of a name: files may have hyphens instead.
 fn normalised(name: &str) -> String {
     name.replace('-', "_")
 }

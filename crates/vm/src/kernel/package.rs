@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind of package that a file is by its name; `None` for other files.
+    /// Returns the kind of a package by its file name; `None` for other files.
     pub(super) fn of(path: &Path) -> Option<Kind> {
         let name = root::name(path);
         if name.ends_with(".deb") {
@@ -33,8 +33,8 @@ impl Kind {
         tar.iter().any(|ending| name.ends_with(ending)).then_some(Kind::Tar)
     }
 
-    /// True if the name of a file is that of a package with a kernel's image, or one that
-    /// depends on it.
+    /// True if a file name belongs to a package with a kernel's image, or to one that depends on
+    /// it.
     fn has_kernel(self, name: &str) -> bool {
         let (begins, others): (&[&str], &[&str]) = match self {
             Kind::Deb => (&["linux-image-"], &["-dbg_", "-dbgsym_"]),
@@ -50,8 +50,7 @@ impl Kind {
     }
 }
 
-/// Lists the packages of kernels in a directory, the oldest first, each by the file that
-/// stands for it.
+/// Lists the kernel packages in a directory, the oldest first, each by its main file.
 pub(super) fn in_directory(directory: &Path) -> Vec<PathBuf> {
     let has_kernel =
         |path: &PathBuf| Kind::of(path).is_some_and(|kind| kind.has_kernel(&root::name(path)));
@@ -61,8 +60,8 @@ pub(super) fn in_directory(directory: &Path) -> Vec<PathBuf> {
     heads
 }
 
-/// Leaves out packages that are parts of a kernel that another one stands for. Files that are
-/// no packages stay, and are reported when they are opened.
+/// Drops packages that are parts of another package's kernel. Files that are not packages stay, and
+/// are reported when they are opened.
 pub(super) fn without_parts(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let set = |path: &PathBuf| -> Vec<PathBuf> {
@@ -71,22 +70,22 @@ pub(super) fn without_parts(paths: Vec<PathBuf>) -> Vec<PathBuf> {
         files.iter().take(if is_read { files.len() } else { 1 }).map(real).collect()
     };
     let sets: Vec<Vec<PathBuf>> = paths.iter().map(set).collect();
-    let is_part = |own: usize| {
+    let is_part = |index: usize| {
         // The same kernel given twice stays: it is compared with itself.
-        let stands_for = |(other, set): (usize, &Vec<PathBuf>)| {
-            let contains = set[0] != sets[own][0] && set.contains(&sets[own][0]);
-            contains && (!sets[own].contains(&set[0]) || other < own)
+        let includes = |(other, set): (usize, &Vec<PathBuf>)| {
+            let contains = set[0] != sets[index][0] && set.contains(&sets[index][0]);
+            contains && (!sets[index].contains(&set[0]) || other < index)
         };
-        sets.iter().enumerate().any(stands_for)
+        sets.iter().enumerate().any(includes)
     };
     let kept = paths.iter().enumerate().filter(|(number, _)| !is_part(*number));
     kept.map(|(_, path)| path.clone()).collect()
 }
 
-/// Adds the other parts of the same kernel, and returns those that are missing.
+/// Adds the other parts of the same kernel, and returns the missing ones.
 ///
 /// # Errors
-/// When a file is no package.
+/// If a file is not a package.
 pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError> {
     match files.first().and_then(|file| Kind::of(file)) {
         Some(Kind::Deb) => deb::complete(files),
@@ -98,17 +97,17 @@ pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError>
     }
 }
 
-/// Finds the kernel of packages, which are unpacked below `cache`, whole or not at all.
+/// Finds the kernel of packages, which are unpacked below `cache`, completely or not at all.
 ///
 /// # Errors
-/// When a file is no package, parts of the kernel are missing, or a program is.
+/// If a file is not a package, or if parts of the kernel or a program are missing.
 pub(super) fn find(mut files: Vec<PathBuf>, cache: &Path) -> Result<Kernel, VmError> {
     let first = files[0].clone();
     let missing = complete(&mut files)?;
     if !missing.is_empty() {
         return Err(incomplete(&first, &missing));
     }
-    let unpacked = unpacked(&files, cache)?;
+    let unpacked = unpack_all(&files, cache)?;
     let found = Root::read(&unpacked);
     let refused = |why: String| VmError::Kernel { path: first.clone(), why };
     let name = root::name(&first);
@@ -133,30 +132,30 @@ pub(super) fn find(mut files: Vec<PathBuf>, cache: &Path) -> Result<Kernel, VmEr
     found.only(&unpacked)
 }
 
-/// Returns the error for a kernel of which packages are missing.
+/// Returns the error for a kernel with missing packages.
 fn incomplete(path: &Path, missing: &[Needed]) -> VmError {
     let names: Vec<&str> = missing.iter().map(|needed| needed.name.as_str()).collect();
-    let wanted: Vec<String> = missing.iter().map(Needed::for_apt).collect();
+    let arguments: Vec<String> = missing.iter().map(Needed::for_apt).collect();
     VmError::Kernel {
         path: path.to_owned(),
         why: format!(
             "it needs {}, and no such file is next to it\n  next step: in its directory, \
              apt-get download {}",
             names.join(" and "),
-            wanted.join(" ")
+            arguments.join(" ")
         ),
     }
 }
 
-/// Unpacks packages into one directory of the cache, unless that was done before.
-fn unpacked(files: &[PathBuf], cache: &Path) -> Result<PathBuf, VmError> {
+/// Unpacks packages into one directory of the cache, unless it exists.
+fn unpack_all(files: &[PathBuf], cache: &Path) -> Result<PathBuf, VmError> {
     let first = root::name(&files[0]);
     let stem = first.rsplit_once('.').map_or(first.as_str(), |(stem, _)| stem);
     let mut name = stem.to_owned();
     for file in files {
         let meta = fs::metadata(file).map_err(|source| VmError::file(file, source))?;
-        let made = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        name += &format!("-{}-{}", meta.len(), made.unwrap_or_default().as_secs());
+        let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        name += &format!("-{}-{}", meta.len(), modified.unwrap_or_default().as_secs());
     }
     let root = cache.join(name);
     if root.exists() {
@@ -164,13 +163,13 @@ fn unpacked(files: &[PathBuf], cache: &Path) -> Result<PathBuf, VmError> {
     }
     fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
     let part = cache::unfinished(cache, stem);
-    let made = fs::create_dir(&part).map_err(|source| VmError::file(&part, source));
-    let unpacked = made.and_then(|()| {
+    let created = fs::create_dir(&part).map_err(|source| VmError::file(&part, source));
+    let unpacked = created.and_then(|()| {
         files.iter().try_for_each(|file| unpack(file, &part))?;
         fs::rename(&part, &root).map_err(|source| VmError::file(&root, source))
     });
     if unpacked.is_err() {
-        // There may be none.
+        // There may be no such directory.
         let _ = fs::remove_dir_all(&part);
     }
     unpacked.map(|()| root)

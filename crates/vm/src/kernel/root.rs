@@ -1,5 +1,5 @@
-//! Directories with the layout of a system's root: `/boot` and `/lib/modules`, as packages
-//! unpack to and as systems have them.
+//! Directories with the layout of a system's root: `/boot` and `/lib/modules`, as in unpacked
+//! packages and in systems.
 
 use super::{Kernel, image, modules};
 use crate::error::VmError;
@@ -56,7 +56,7 @@ impl Root {
     /// Returns the only kernel of the root at `path`.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// If there is none, or more than one.
     pub(super) fn only(&self, path: &Path) -> Result<Kernel, VmError> {
         let refused = |why| VmError::Kernel { path: path.to_owned(), why };
         let mut images = self.images.iter();
@@ -83,7 +83,7 @@ impl Root {
     /// Returns the kernel of a release, with its modules if it has any.
     ///
     /// # Errors
-    /// When QEMU could not boot the image, or all modules are of other releases.
+    /// If QEMU could not boot the image, or all modules belong to other releases.
     pub(super) fn kernel(&self, release: &str, image: &Path) -> Result<Kernel, VmError> {
         image::check(image)?;
         let modules = self.modules.get(release).cloned();
@@ -102,15 +102,15 @@ impl Root {
     }
 }
 
-/// Lists the entries of a directory in the order of their names; nothing if it can't be read.
+/// Lists the entries of a directory in the order of their names; empty if it can't be read.
 pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
-    let listed = fs::read_dir(directory).into_iter().flatten();
-    let mut entries: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let items = fs::read_dir(directory).into_iter().flatten();
+    let mut entries: Vec<PathBuf> = items.filter_map(|entry| Some(entry.ok()?.path())).collect();
     entries.sort();
     entries
 }
 
-/// Returns the last part of a path.
+/// Returns the last component of a path.
 pub(super) fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,7 +1,7 @@
 //! RPM packages: Fedora, openSUSE, and `make binrpm-pkg`.
 //!
-//! A package is a lead, two headers and a compressed cpio archive (format of RPM 4). The
-//! headers are skipped here, so that neither rpm nor rpm2cpio is needed.
+//! A package is a lead, two headers and a compressed cpio archive (format of RPM 4). The headers
+//! are skipped, so neither rpm nor rpm2cpio is needed.
 
 use super::{archive, deb, root};
 use crate::error::VmError;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Beginning and length of the lead.
 const LEAD: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
 const LEAD_LENGTH: u64 = 96;
-/// Beginning of a header, length of its own beginning, and of each entry of its index.
+/// Beginning of a header, length of its introduction, and of each entry of its index.
 const HEADER: [u8; 3] = [0x8e, 0xad, 0xe8];
 const INTRODUCTION: u64 = 16;
 const ENTRY: u64 = 16;
@@ -23,7 +23,7 @@ const PARTS: [&str; 4] = ["", "-core", "-modules-core", "-modules"];
 /// Unpacks a package's files into a directory.
 ///
 /// # Errors
-/// When it is no package, it is damaged, or a program is missing.
+/// If it is not a package, it is damaged, or a program is missing.
 pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
     let mut file = File::open(path).map_err(|source| VmError::file(path, source))?;
     let at = payload(&file).ok_or_else(|| VmError::Kernel {
@@ -34,7 +34,7 @@ pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
     archive::unpack_cpio(path, file, directory)
 }
 
-/// Returns where the archive begins; `None` if the file is no package.
+/// Returns the offset of the archive; `None` if the file is not a package.
 fn payload(file: &File) -> Option<u64> {
     let mut lead = [0; LEAD.len()];
     file.read_exact_at(&mut lead, 0).ok()?;
@@ -55,7 +55,7 @@ fn header(file: &File, at: u64) -> Option<u64> {
     bytes.starts_with(&HEADER).then(|| INTRODUCTION + number(8) * ENTRY + number(12))
 }
 
-/// Finds the other parts of the kernel that `files` are parts of, in the same directories.
+/// Finds the other parts of the kernel of `files` in the same directories.
 pub(super) fn complete(files: &mut Vec<PathBuf>) {
     for file in files.clone() {
         let name = root::name(&file);
@@ -81,8 +81,8 @@ fn divide(name: &str) -> Option<(&str, &str)> {
     Some((base.unwrap_or(package), version))
 }
 
-/// Returns the packages to download for a kernel whose modules are missing, if `name` is that
-/// of a package whose modules are in another one.
+/// Returns the packages to download for a kernel without its modules; `None` unless `name` is a
+/// package whose modules are in another one.
 pub(super) fn modules_of(name: &str) -> Option<String> {
     let (base, version) = divide(name)?;
     let version = version.strip_suffix(".rpm")?;

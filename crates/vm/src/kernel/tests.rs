@@ -1,5 +1,5 @@
-//! Layouts of packages, roots and trees, with kernels that are a header and modules that are a
-//! list of dependencies.
+//! Layouts of packages, roots and trees, with kernels that consist of a header and modules that
+//! consist of a list of dependencies.
 
 use super::image::tests::bz_image;
 use super::*;
@@ -72,7 +72,7 @@ impl Place {
         fs::write(self.path(file), package).unwrap();
     }
 
-    /// Writes an RPM package without anything in its headers.
+    /// Writes an RPM package with empty headers.
     fn rpm(&self, file: &str, files: Files<'_>) {
         let mut archive = Initrd::default();
         files.iter().for_each(|(name, content)| archive.file(name, 0o644, content));
@@ -83,7 +83,7 @@ impl Place {
         fs::write(self.path(file), package).unwrap();
     }
 
-    /// Writes the three packages of a kernel of Debian since 6.19.
+    /// Writes the three packages of a Debian kernel since 6.19.
     fn split(&self, parts: &[&str]) {
         let needs = |part: &str| format!("linux-{part}-{RELEASE} (= 7.3.4-1)");
         let [image, binary, modules] = ["image", "binary", "modules"]
@@ -145,7 +145,7 @@ fn split_debian_package_is_found_with_its_parts() {
     place.split(&["image", "binary", "modules"]);
     let file = format!("linux-image-{RELEASE}_7.3.4-1_amd64.deb");
     assert_whole(&place.find(&file).unwrap(), RELEASE);
-    // Its other parts are next to the file, not to the link.
+    // The other parts are next to the file, not to the link.
     fs::create_dir(place.path("links")).unwrap();
     std::os::unix::fs::symlink(place.path(&file), place.path("links/newest.deb")).unwrap();
     assert_whole(&place.find("links/newest.deb").unwrap(), RELEASE);
@@ -195,7 +195,7 @@ fn directory_of_packages_names_their_kernels_in_order() {
         "linux-image-7.3.4+deb13-cloud-amd64_7.3.4-1_amd64.deb",
     ];
     assert_eq!(names(&expand(&[place.path("")])), expected);
-    // A shell's `*.deb` also has the parts of the split kernel.
+    // A shell's `*.deb` also includes the parts of the split kernel.
     let all: Vec<PathBuf> = root::entries(&place.path(""))
         .into_iter()
         .filter(|path| package::Kind::of(path).is_some() && root::name(path).starts_with("linux-"))
@@ -228,8 +228,8 @@ fn fedora_packages_are_found_with_their_modules() {
     assert!(error.contains(&format!("dnf download kernel-modules-core-{release}")), "{error}");
     place.rpm(&modules, &[module("lib/modules", release)]);
     assert_whole(&place.find(&core).unwrap(), release);
-    let both = [place.path(&core), place.path(&modules)];
-    assert_eq!(names(&expand(&both)), std::slice::from_ref(&core));
+    let packages = [place.path(&core), place.path(&modules)];
+    assert_eq!(names(&expand(&packages)), std::slice::from_ref(&core));
     assert_eq!(names(&expand(&[place.path("")])), [core]);
 }
 
@@ -252,7 +252,7 @@ fn damaged_package_leaves_nothing_in_the_cache() {
     fs::write(place.path(file), &whole[..whole.len() - 12_000]).unwrap();
     assert!(place.refusal(file).contains("damaged"));
     assert!(!place.path("cache").exists());
-    // Whole, but not what tar reads.
+    // Complete, but not readable by tar.
     let mut broken = whole.clone();
     for at in 0..broken.len() - 5 {
         if broken[at..].starts_with(b"ustar") {
@@ -359,7 +359,7 @@ fn package_of_rpmbuild_is_found() {
     let place = Place::new();
     let release = "6.14.0-63.fc42.x86_64";
     let root = place.write("root", &[vmlinuz(release), module("usr/lib/modules", release)]);
-    // As Fedora's: compressed with zstd.
+    // Like Fedora's: compressed with zstd.
     let spec = format!(
         "Name: kernel-core\nVersion: 6.14.0\nRelease: 63.fc42\nSummary: x\nLicense: x\n\
          AutoReqProv: no\n%define _binary_payload w3.zstdio\n%define debug_package %{{nil}}\n\

@@ -13,7 +13,7 @@ const INSTALLED: &str = "modules";
 /// Finds the kernel of a build tree.
 ///
 /// # Errors
-/// When modules are installed in it, but none of the release that was built.
+/// If modules are installed in it, but none of the built release.
 pub(super) fn find(path: &Path) -> Result<Kernel, VmError> {
     let image = path.join(IMAGE);
     let contained = image::check(&image)?;

@@ -14,7 +14,7 @@ fn epoch(version: &str) -> (u64, &str) {
     divided.and_then(|(epoch, rest)| Some((epoch.parse().ok()?, rest))).unwrap_or((0, version))
 }
 
-/// Compares runs of other characters and of digits by turns.
+/// Compares runs of other characters and of digits alternately.
 fn runs(mut left: &str, mut right: &str) -> Ordering {
     while !left.is_empty() || !right.is_empty() {
         let words = cut(&mut left, false).bytes().map(Some).chain([None]);
@@ -30,7 +30,7 @@ fn runs(mut left: &str, mut right: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Cuts off what begins with digits, or with other characters.
+/// Splits off a leading run of digits, or of other characters.
 fn cut<'a>(text: &mut &'a str, digits: bool) -> &'a str {
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
     let (run, rest) = text.split_at(end);
@@ -38,7 +38,7 @@ fn cut<'a>(text: &mut &'a str, digits: bool) -> &'a str {
     run
 }
 
-/// Rank of a character; `None` is the end.
+/// Returns the rank of a character; `None` is the end.
 fn weight(byte: Option<u8>) -> u16 {
     match byte {
         Some(b'~') => 0,

@@ -1,13 +1,13 @@
 /*
- * A model of caches: how often the kernel's code and data would not have been there.
+ * A model of caches: how often the kernel's code and data would have missed them.
  *
- * Three of them: one for instructions, one for data, and behind both a unified one. Each is
- * set-associative, throws out what was used longest ago, takes in what is written, and is
- * asked by virtual address. What no CPU does: nothing is fetched ahead. What is not seen:
- * accesses of programs, of page tables' walks and of devices, which write packets past it.
+ * It consists of three caches: one for instructions, one for data, and a unified one behind
+ * both. Each is set-associative with LRU replacement and write allocation, and uses virtual
+ * addresses. Unlike a CPU it does not prefetch. It does not see accesses of programs, of page
+ * table walks and of devices, which bypass it when they write packets.
  *
- * Misses are booked on the block of code that has them, in a file that is mapped shared.
- * Blocks are watched while `on` isn't 0: otherwise this costs nothing.
+ * Misses are attributed to the block of code that causes them, in a file that is mapped shared.
+ * Blocks are watched while `on` isn't 0: otherwise the model costs nothing.
  */
 #define CACHES_MAGIC 0x3148434143574643ull /* "CFWCACH1" */
 #define PLACES (1u << 16)
@@ -22,21 +22,21 @@ struct shape {
 struct place {
     uint64_t address; /* 0: free */
     uint64_t references; /* reads and writes of data */
-    uint64_t code;    /* lines that the cache of instructions had not */
-    uint64_t data;    /* lines that the cache of data had not */
-    uint64_t last;    /* of both, those that the unified one had not either */
+    uint64_t code;    /* lines missing in the instruction cache */
+    uint64_t data;    /* lines missing in the data cache */
+    uint64_t last;    /* lines of both that are also missing in the unified cache */
 };
 
 struct caches {
     uint64_t magic;
     uint64_t places;
     volatile uint64_t on;
-    uint64_t overflow; /* blocks that found no place */
-    struct shape code, data, last; /* as whoever made the file wants them */
+    uint64_t overflow; /* blocks without a free place */
+    struct shape code, data, last; /* set by the creator of the file */
     uint64_t reserved[6];
 };
 
-/* The lines of each set, the last used first; all ones: none. */
+/* The lines of each set, most recently used first; all ones: none. */
 struct cache {
     uint64_t sets, ways;
     uint64_t *lines;
@@ -53,7 +53,7 @@ static bool make_cache(struct cache *cache, const struct shape *shape)
     return cache->lines;
 }
 
-/* Uses a line; true where it was there. */
+/* Uses a line; true if it was cached. */
 static bool use(struct cache *cache, uint64_t line)
 {
     uint64_t *set = cache->lines + (line & (cache->sets - 1)) * cache->ways;

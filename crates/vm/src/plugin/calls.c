@@ -1,29 +1,27 @@
 /*
- * Who calls whom: a tree of calls with the instructions of each of its nodes.
+ * Call tree: the instructions of each node.
  *
- * Call and return are known by the address at which they write or read the return
- * address: that tells one frame from another however it is left, and one stack from
- * another. A return whose target is not the one that was called from (a thunk of an
- * indirect call has overwritten it) ends its frame all the same, and goes on in the frame
- * below as a jump would.
+ * Calls and returns are identified by the address at which they write or read the return
+ * address: it distinguishes frames however they are left, and stacks. A return whose target is
+ * not the call site (a thunk of an indirect call has overwritten it) ends its frame all the
+ * same, and continues in the frame below like a jump.
  *
- * Frames are kept by the page of the stack that their return address lies in. Between
- * two stacks there is a page that is neither's, so that no size or alignment of stacks
- * has to be known. A page without frames that is called on goes on where the call came
- * from: a stack grows, or an interrupt changes to its own. One that is returned to is a
- * thread that begins.
+ * Frames are stored by the page of the stack that contains their return address. Between two
+ * stacks there is a page that belongs to neither, so sizes and alignments of stacks need not be
+ * known. A call on a page without frames continues from the caller's page: a stack grows, or an
+ * interrupt switches to its own stack. A return to such a page means that a thread begins.
  *
- * An interrupt is a block that cannot follow the one before it. Where one was seen once,
- * it is known. Its frames have no caller; what it interrupted goes on behind `iret`.
+ * An interrupt is a block that cannot follow the previous one. Its entry address is remembered.
+ * Its frames have no caller; the interrupted code continues after `iret`.
  *
- * A node is a block with the node that its function was called from. Which function that
- * is, is for whoever reads the file to say. Nodes are made and counted while `on` isn't 0,
- * frames are kept always. While `freeze` isn't 0 the virtual CPU waits where a block
- * begins, so that these counts and those of count.c are read as of one moment.
+ * A node is a block with the node that called its function. The reader of the file maps blocks
+ * to functions. Nodes are created and counted while `on` isn't 0; frames are always tracked.
+ * While `freeze` isn't 0 the virtual CPU waits at the beginning of a block, so that these counts
+ * and the counts of count.c are read at the same moment.
  */
 #define CALLS_MAGIC 0x31534c4c41435746ull /* "FWCALLS1" */
 #define NODES (1u << 19)
-/* In place of a caller: an entry into the kernel, a thread's begin, nobody knows. */
+/* In place of a caller: an entry into the kernel, the start of a thread, unknown. */
 #define ENTRY NODES
 #define THREAD (NODES + 1)
 #define LOST (NODES + 2)
@@ -39,12 +37,12 @@ struct calls {
     uint64_t nodes;
     volatile uint64_t on;
     volatile uint64_t freeze;
-    volatile uint64_t frozen; /* how often somebody waited */
-    uint64_t overflow;        /* instructions that found no node */
+    volatile uint64_t frozen; /* how often a CPU waited */
+    uint64_t overflow;        /* instructions without a free node */
     uint64_t calls;
-    uint64_t returns;         /* to where was called from */
-    uint64_t jumps;           /* returns that went elsewhere */
-    uint64_t lost;            /* returns of frames that nobody knows */
+    uint64_t returns;         /* returns to the call site */
+    uint64_t jumps;           /* returns to other addresses */
+    uint64_t lost;            /* returns of unknown frames */
     uint64_t interrupts;
     uint64_t reserved[5];
 };
@@ -58,10 +56,10 @@ struct block {
 };
 
 struct frame {
-    uint64_t sp;      /* where its return address lies */
+    uint64_t sp;      /* address of its return address */
     uint64_t back;    /* its return address */
     uint64_t site;    /* the block that called; 0: an interrupt */
-    uint32_t node;    /* of the call; LOST + 1: not looked for */
+    uint32_t node;    /* of the call; LOST + 1: not yet determined */
 };
 #define UNASKED (LOST + 1)
 
@@ -69,7 +67,7 @@ struct page {
     uint64_t number; /* 0: free */
     struct frame *frames;
     uint32_t depth, room;
-    /* Where the lowest frame was called from; base counts where there is none. */
+    /* Call site of the lowest frame; base counts if there is none. */
     struct page *link;
     uint32_t link_depth, base;
 };
@@ -82,12 +80,12 @@ static struct node *nodes;
 static struct page *pages;
 static uint64_t *entries; /* addresses at which interrupts enter */
 
-/* What runs now: the frame on top of so many of a page. */
+/* The current position: the top frame of a page. */
 static struct page outside;
 static struct page *page = &outside;
 static const struct block *last;
 static uint64_t last_user;
-/* The frame that the last return ended, as far as the next block has to be held against it. */
+/* The frame that the last return ended, to compare with the next block. */
 static struct frame returned;
 static bool has_returned, has_switched;
 
@@ -118,7 +116,7 @@ static struct frame *push(struct page *on)
     return &on->frames[on->depth++];
 }
 
-/* Where no frame of the page is left, its caller's page is the one. */
+/* If no frame of the page is left, continues on the caller's page. */
 static void settle(void)
 {
     while (page->depth == 0 && page->link) {
@@ -147,7 +145,7 @@ static uint32_t find_node(uint32_t caller, uint64_t address)
     return UNASKED;
 }
 
-/* The node that the topmost of so many frames was called from. */
+/* The node that called the frame at this depth. */
 static uint32_t caller(struct page *on, uint32_t depth)
 {
     if (depth > on->depth) return LOST;
@@ -166,7 +164,7 @@ static void book(uint64_t address, uint32_t instructions)
     else nodes[at].instructions += instructions;
 }
 
-/* True where a page is among those that another goes on from: links are no circle. */
+/* True if a page is in the chain of links of another: links must not form a cycle. */
 static bool leads_to(const struct page *from, const struct page *to)
 {
     for (; from; from = from->link)
@@ -180,7 +178,7 @@ static void called(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp, vo
     (void)cpu;
     if (!qemu_plugin_mem_is_store(info)) return;
     struct page *to = page_of(sp);
-    /* A stack begins anew behind an entry from a program. */
+    /* A stack starts again after an entry from a program. */
     if (page == &outside && page->depth == 0) to->depth = 0;
     while (to->depth && to->frames[to->depth - 1].sp <= sp && to->frames[to->depth - 1].site) to->depth--;
     if (to != page && to->depth == 0) {
@@ -195,9 +193,9 @@ static void called(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp, vo
 }
 
 /*
- * True where a page goes on from the one above it, as the same stack does. A switch to another
- * stack calls on it before it returns there, to fill the CPU's predictor of returns: the stack
- * of a thread that is new goes on from the one that was left then, until it is returned to.
+ * True if a page continues from the page above it, as within one stack. A switch to another
+ * stack calls on that stack before it returns there, to fill the CPU's return predictor: the
+ * stack of a new thread then continues from the previous stack, until the CPU returns to it.
  */
 static bool grows_from(const struct page *on)
 {
@@ -230,7 +228,7 @@ static void went_back(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t sp,
         page = from;
         return;
     }
-    /* Something was put onto the stack to be returned to: a jump, unless frames are lost. */
+    /* An address was pushed to be returned to: a jump, unless frames are lost. */
     if (at != from->depth) calls->lost++;
     if (from == page) from->depth = at;
     else calls->lost++;
@@ -262,7 +260,7 @@ static void interrupt_ends(unsigned int cpu, void *data)
     }
 }
 
-/* Known as a place where interrupts enter; it is from now on where `learn` says so. */
+/* True if interrupts enter at the address; with `learn`, from now on. */
 static bool enters(uint64_t address, bool learn)
 {
     for (uint32_t i = 0; i < 64; i++) {
@@ -320,7 +318,7 @@ static void block_begins(unsigned int cpu, void *data)
     last = block;
 }
 
-/* What an instruction does to the flow of control. */
+/* Effect of an instruction on the control flow. */
 enum flow { GOES_ON, JUMPS, CALLS, RETURNS, ENDS_INTERRUPT, LEAVES };
 
 static enum flow flow(const uint8_t *code, size_t size, uint64_t next, uint64_t *target)
@@ -352,7 +350,7 @@ static enum flow flow(const uint8_t *code, size_t size, uint64_t next, uint64_t 
     return GOES_ON;
 }
 
-/* Watches a block of kernel code, of which so many instructions are counted when it begins. */
+/* Watches a block of kernel code that counts `instructions` when it begins. */
 static void watch(struct qemu_plugin_tb *tb, uint32_t instructions)
 {
     size_t n = qemu_plugin_tb_n_insns(tb);
@@ -362,7 +360,7 @@ static void watch(struct qemu_plugin_tb *tb, uint32_t instructions)
     block->address = qemu_plugin_tb_vaddr(tb);
     block->end = qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn);
     block->instructions = instructions;
-    /* QEMU 7.2 takes reads for writes where one of them is asked for. */
+    /* QEMU 7.2 confuses reads with writes if only one kind is requested. */
     uint8_t code[LONGEST];
     size_t size = code_of(insn, code);
     switch (flow(code, size, block->end, &block->target)) {
@@ -387,7 +385,7 @@ static void watch(struct qemu_plugin_tb *tb, uint32_t instructions)
     qemu_plugin_register_vcpu_tb_exec_cb(tb, block_begins, QEMU_PLUGIN_CB_NO_REGS, block);
 }
 
-/* An instruction that is counted by itself. */
+/* An instruction counted by itself. */
 static void one_alone(unsigned int cpu, void *data)
 {
     (void)cpu;

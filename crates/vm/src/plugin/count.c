@@ -2,25 +2,26 @@
  * Counts the instructions that a guest executes, exactly: a QEMU TCG plugin.
  *
  * Each translated block of kernel code has a slot in a file that is mapped shared: its address
- * and its instructions; a counter of the same number (counters.c) says how often it was
- * executed. A reader compares two readings of the file; the guest is not stopped. Kernel code
+ * and its instructions. A counter of the same number (counters.c) contains the number of
+ * executions. A reader compares two readings of the file; the guest is not stopped. Kernel code
  * is at or above `kernel=ADDRESS`; everything else goes to one counter.
  *
  * A repeated string instruction (rep movs, rep stos ...) is one instruction, however long it
- * runs. QEMU may execute it as one block an iteration, and a last one that finds nothing left;
- * its counter is the number of times it was begun. The bytes that it moves are counted apart.
+ * runs. QEMU may execute it as one block per iteration, plus a last one that finds nothing left;
+ * its counter is the number of times it was started. The bytes that it moves are counted
+ * separately.
  *
- * An instruction across the end of a page ends the block before it: QEMU takes it out of the
- * block again, but up to 8.1 not out of what plugins are shown. So an instruction that may be
- * one of these has a slot of its own, which is added to when the instruction is executed.
+ * An instruction across the end of a page ends the block before it: QEMU removes it from the
+ * block again, but up to 8.1 not from the block shown to plugins. So an instruction that may be
+ * affected has its own slot, which is incremented when the instruction is executed.
  *
  * With more than one virtual CPU, QEMU needs `-accel tcg,thread=single`.
  *
  * The gate: while the word `hold` of the header isn't 0, the virtual CPU waits at the block that
- * begins at `gate`. There a batch of frames is gathered, so that the guest finds all of them
- * together however fast either side is.
+ * begins at `gate`. A batch of frames is gathered there, so that the guest finds all of them
+ * together, however fast either side is.
  *
- * Compiled behind qemu.h, counters.c, calls.c, caches.c and misses.c, as one file.
+ * Compiled after qemu.h, counters.c, calls.c, caches.c and misses.c, as one file.
  */
 #define MAGIC 0x32544e554f435746ull /* "FWCOUNT2" */
 
@@ -49,7 +50,7 @@ static struct header *head;
 static struct slot *slots;
 static uint64_t kernel = 0xffff800000000000ull;
 
-/* The last iteration of a repeated instruction of each CPU, and the block it was in. */
+/* Each CPU's last iteration of a repeated instruction, and its block. */
 static struct {
     struct slot *slot;
     uint64_t block;
@@ -78,13 +79,13 @@ static struct slot *find(uint64_t address, uint32_t instructions, uint32_t atomi
     return NULL;
 }
 
-/* In place of a slot's atomics: a repeated instruction, and one that reads only. */
+/* In place of a slot's atomics: a repeated instruction, and one that only reads. */
 #define REPEATED 0x80000000u
 #define READS 1u
 /* It compares or scans: nothing is moved. */
 #define MOVES_NOTHING 2u
 
-/* Marks of a repeated string instruction; 0 for any other. */
+/* Returns the marks of a repeated string instruction; 0 for any other. */
 static uint32_t repeated(const uint8_t *code, size_t size)
 {
     bool rep = false;
@@ -135,7 +136,7 @@ static void iteration(unsigned int cpu, void *data)
     repeats[cpu % MAX_CPUS].block = block;
 }
 
-/* An access of a repeated instruction: reads count where nothing is written. */
+/* An access of a repeated instruction: reads count if nothing is written. */
 static void moved(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     struct slot *slot = data;
@@ -154,7 +155,7 @@ static void translate_again(void)
     qemu_plugin_reset(own_id, begin, (void *)own_id);
 }
 
-/* What is translated from now on is watched, or is not, and that is everything. */
+/* Starts or stops watching code: discards all translations if the state changes. */
 static void watch_from_now_on(bool wanted)
 {
     if (is_watching == wanted) return;
@@ -178,7 +179,7 @@ static void gate(unsigned int cpu, void *data)
 }
 
 /*
- * The gate is looked for when code is translated. Where its code was translated before the
+ * Looks for the gate when code is translated. If the code at the gate was translated before the
  * gate was set, all code is translated again.
  */
 static uint64_t known_gate;
@@ -196,9 +197,9 @@ static void look_for_gate(void)
 }
 
 /*
- * Before the gate is set no count is needed, and uninstrumented code is translated in half the
- * time. So the boot is not instrumented: the gate is looked for when the CPU idles, and all code
- * is translated again once it is set.
+ * No counts are needed before the gate is set, and translation without instrumentation takes
+ * half the time. So the boot is not instrumented: the plugin checks for the gate when the CPU
+ * idles, and all code is translated again once it is set.
  */
 static void look_while_idle(uintptr_t first, uintptr_t second)
 {
@@ -209,13 +210,13 @@ static void look_while_idle(uintptr_t first, uintptr_t second)
     translate_again();
 }
 
-/* True where QEMU may have taken the instruction out of its block again. */
+/* True if QEMU may have removed the instruction from its block again. */
 static bool may_be_gone(const struct qemu_plugin_insn *insn, size_t n, size_t i)
 {
     return n > 1 && i == n - 1 && (qemu_plugin_insn_vaddr(insn) & 0xfff) + qemu_plugin_insn_size(insn) >= 0x1000;
 }
 
-/* Counts an instruction by itself, in a slot of its own. */
+/* Counts an instruction by itself, in its own slot. */
 static void count_alone(struct qemu_plugin_insn *insn, bool is_kernel, bool is_atomic)
 {
     struct slot *slot = is_kernel ? find(qemu_plugin_insn_vaddr(insn), 1, is_atomic) : NULL;
@@ -224,13 +225,13 @@ static void count_alone(struct qemu_plugin_insn *insn, bool is_kernel, bool is_a
         qemu_plugin_register_vcpu_insn_exec_cb(insn, one_alone, QEMU_PLUGIN_CB_NO_REGS, (void *)slot->address);
 }
 
-/* Counts a repeated instruction; false where there is no slot for it. */
+/* Counts a repeated instruction; false if there is no slot for it. */
 static bool count_repeated(struct qemu_plugin_insn *insn, uint32_t marks)
 {
     struct slot *slot = find(qemu_plugin_insn_vaddr(insn), 1, marks);
     if (!slot) return false;
     qemu_plugin_register_vcpu_insn_exec_cb(insn, iteration, QEMU_PLUGIN_CB_NO_REGS, slot);
-    /* QEMU 7.2 takes reads for writes where one of them is asked for. */
+    /* QEMU 7.2 confuses reads with writes if only one kind is requested. */
     if (!(marks & MOVES_NOTHING))
         qemu_plugin_register_vcpu_mem_cb(insn, moved, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, slot);
     return true;
@@ -286,7 +287,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         if (!strcmp(argv[i], "from=gate")) from_gate = true;
         if (!strncmp(argv[i], "kernel=", 7)) kernel = strtoull(argv[i] + 7, NULL, 0);
     }
-    if (!path) { /* QEMU is only asked whether it takes the plugin. */
+    if (!path) { /* fwdlab only tests whether QEMU loads the plugin. */
         fprintf(stderr, "fwdlab: API %d of %d to %d\n", qemu_plugin_version, info->version.min, info->version.cur);
         return -1;
     }

@@ -1,10 +1,10 @@
 /*
- * Counters in a file that is mapped shared, which translated code adds to.
+ * Counters in a file that is mapped shared, which translated code increments.
  *
- * Each virtual CPU has an array of them in the file. API version 1 adds to a word in memory:
+ * Each virtual CPU has an array of counters in the file. API version 1 adds to a word in memory:
  * with `-accel tcg,thread=single` all CPUs share the first array. Later versions add to the
- * CPU's entry in a scoreboard, which is memory of QEMU's: the file is mapped over it, so that a
- * reader still sees the counters without stopping the guest or any protocol.
+ * CPU's entry in a scoreboard, which is QEMU's own memory: the file is mapped over it, so that a
+ * reader still sees the counters without stopping the guest and without a protocol.
  */
 #define SLOTS (1u << 18)
 #define PAGE 4096u
@@ -81,13 +81,13 @@ static bool make_counters(qemu_plugin_id_t id, const char *path, size_t at, unsi
     return board;
 }
 
-/* A counter of a CPU. */
+/* Returns a CPU's counter. */
 static uint64_t *counter(unsigned int cpu, uint32_t number)
 {
     return &counters[board ? cpu : 0][number];
 }
 
-/* A counter's sum over all CPUs. */
+/* Returns the sum of a counter over all CPUs. */
 static uint64_t sum(uint32_t number)
 {
     uint64_t sum = 0;

@@ -1,11 +1,10 @@
 /*
- * What a guest's kernel has in the caches of caches.c: each block's lines as it begins,
- * and each access to memory.
+ * Feeds the caches of caches.c: each block's lines when it begins, and each access to memory.
  */
 static struct caches *caches;
 static struct place *places;
 static struct cache code_cache, data_cache, last_cache;
-static bool is_watching; /* code is translated with what follows */
+static bool is_watching; /* code is translated with the callbacks below */
 
 /* A block of kernel code, from its first line to its last. */
 struct fetched {
@@ -70,7 +69,7 @@ static void watch_lines(struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), touched, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, place);
 }
 
-/* Models caches, of the shapes that stand in the file at `path`, once that is `on`. */
+/* Models caches with the shapes in the file at `path`, as soon as its `on` is set. */
 static bool model_caches(const char *path)
 {
     caches = mapped(path, sizeof(struct caches) + PLACES * sizeof(struct place));

@@ -1,4 +1,4 @@
-//! The plugin that counts, and its loading into whichever QEMU is installed.
+//! The plugin that counts, and loading it into the installed QEMU.
 //!
 //! It is compiled on first use, because QEMU's interface is C. QEMU accepts an object only if
 //! the object names a version of the plugin API that this QEMU still supports (7 and 8 accept
@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Its source: parts that are one file to the compiler.
+/// Source of the plugin: parts of one compilation unit.
 const SOURCE: &str = concat!(
     include_str!("qemu.h"),
     include_str!("counters.c"),
@@ -24,17 +24,17 @@ const SOURCE: &str = concat!(
     include_str!("misses.c"),
     include_str!("count.c")
 );
-/// How it is compiled.
+/// Arguments of the compiler.
 const FLAGS: [&str; 5] = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-xc"];
-/// Versions of QEMU's plugin API whose signatures `qemu.h` knows, in the order of trying: the
-/// last of each group that differs, and the oldest.
+/// Versions of QEMU's plugin API whose signatures `qemu.h` knows, in the order of trying: the last
+/// of each group with different signatures, and the oldest.
 const VERSIONS: [u32; 3] = [2, 7, 1];
 /// Passes the accepted version to the plugin.
 const VARIABLE: &str = "FWDLAB_PLUGIN_API";
-/// Begins the line that the plugin prints if QEMU has loaded it without a file to count in.
+/// Prefix of the line that the plugin prints if QEMU has loaded it without a counting file.
 const LOADED: &str = "fwdlab: API ";
 
-/// The plugin with the files that it writes, as QEMU loads it.
+/// The plugin with its output files, as loaded by QEMU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
     version: u32,
@@ -42,18 +42,18 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// The plugin compiled below `cache`, for the installed QEMU.
+    /// Compiles the plugin below `cache` for the installed QEMU.
     ///
     /// # Errors
-    /// When there is no C compiler or no QEMU, `cache` can't be written, or QEMU accepts no
-    /// version of the plugin.
+    /// If there is no C compiler or no QEMU, `cache` can't be written, or QEMU accepts no version
+    /// of the plugin.
     pub fn new(cache: &Path) -> Result<Plugin, VmError> {
-        let file = compiled(cache)?;
-        let version = accepted(&file)?;
+        let file = compiled_plugin(cache)?;
+        let version = accepted_version(&file)?;
         Ok(Plugin { version, argument: file.display().to_string() })
     }
 
-    /// The same with an option of the plugin.
+    /// Adds an option of the plugin.
     #[must_use]
     pub fn with(mut self, option: &str) -> Plugin {
         self.argument.push(',');
@@ -67,9 +67,9 @@ impl Plugin {
     }
 }
 
-/// The compiled plugin in `directory`; compiled if it is not there yet. A change of the
-/// source changes its name.
-fn compiled(directory: &Path) -> Result<PathBuf, VmError> {
+/// Returns the compiled plugin in `directory`, and compiles it if it does not exist yet. A change
+/// of the source changes its name.
+fn compiled_plugin(directory: &Path) -> Result<PathBuf, VmError> {
     let mut hasher = DefaultHasher::new();
     (SOURCE, FLAGS).hash(&mut hasher);
     let file = directory.join(format!("count-{:016x}.so", hasher.finish()));
@@ -77,7 +77,7 @@ fn compiled(directory: &Path) -> Result<PathBuf, VmError> {
         return Ok(file);
     }
     fs::create_dir_all(directory).map_err(|source| VmError::file(directory, source))?;
-    // Under another name first: another process may look for it at the same time.
+    // Under a temporary name first: another process may look for the file at the same time.
     let part = cache::unfinished(directory, "count.so");
     let text = part.to_string_lossy();
     let mut arguments = FLAGS.to_vec();
@@ -87,16 +87,16 @@ fn compiled(directory: &Path) -> Result<PathBuf, VmError> {
     Ok(file)
 }
 
-/// The version of the plugin API that QEMU accepts of the object at `file`.
-fn accepted(file: &Path) -> Result<u32, VmError> {
+/// Returns the version of the plugin API with which QEMU accepts the object at `file`.
+fn accepted_version(file: &Path) -> Result<u32, VmError> {
     let mut refusals = Vec::new();
     for version in VERSIONS {
         let plugin = Plugin { version, argument: file.display().to_string() };
-        let printed = offered(&plugin)?;
-        if printed.lines().any(|line| line.starts_with(LOADED)) {
+        let output = try_loading(&plugin)?;
+        if output.lines().any(|line| line.starts_with(LOADED)) {
             return Ok(version);
         }
-        let refusal = printed.lines().find(|line| line.contains("plugin"));
+        let refusal = output.lines().find(|line| line.contains("plugin"));
         refusals.extend(refusal.map(|line| line.rsplit(": ").next().unwrap_or(line).to_owned()));
     }
     refusals.dedup();
@@ -110,9 +110,8 @@ fn accepted(file: &Path) -> Result<u32, VmError> {
     })
 }
 
-/// Loads the plugin into a QEMU without a machine, which ends by itself. Returns what was
-/// printed.
-fn offered(plugin: &Plugin) -> Result<String, VmError> {
+/// Loads the plugin into a QEMU without a machine, which ends by itself. Returns QEMU's output.
+fn try_loading(plugin: &Plugin) -> Result<String, VmError> {
     let mut command = Command::new(QEMU);
     command.args(["-accel", "tcg", "-machine", "none", "-display", "none", "-monitor", "none"]);
     plugin.load(&mut command);
@@ -128,10 +127,10 @@ mod tests {
     #[test]
     fn plugin_is_compiled_once() {
         let directory = tempfile::tempdir().unwrap();
-        let file = compiled(directory.path()).unwrap();
-        let made = fs::metadata(&file).unwrap().modified().unwrap();
-        assert_eq!(compiled(directory.path()).unwrap(), file);
-        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), made);
+        let file = compiled_plugin(directory.path()).unwrap();
+        let modified = fs::metadata(&file).unwrap().modified().unwrap();
+        assert_eq!(compiled_plugin(directory.path()).unwrap(), file);
+        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), modified);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 

@@ -5,9 +5,10 @@
  * One object serves all of them:
  *
  * - QEMU refuses an object whose qemu_plugin_version it does not know. fwdlab finds an accepted
- *   number by trying and passes it in the environment; a constructor sets it before QEMU reads it.
+ *   number by trying and passes it in the environment; a constructor sets it before QEMU reads
+ *   it.
  * - Functions that only some versions export are weak: NULL if the running QEMU lacks them.
- * - Where a version has changed a signature, the function is declared with the longest list of
+ * - If a version has changed a signature, the function is declared with the longest list of
  *   arguments. A callee that takes fewer ignores the rest (System V ABI of x86-64, AAPCS64).
  */
 #include <fcntl.h>
