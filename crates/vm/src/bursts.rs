@@ -1,7 +1,7 @@
-//! Bursts of packets and everything that was counted of them, whoever sends them.
+//! Bursts of packets and all counts of them, whichever program sends them.
 //!
-//! A [`Look`] is all counts at one moment, a [`Period`] what happened between two of them,
-//! and [`found`] makes of bursts what a packet costs.
+//! A [`Look`] contains all counts at one moment, a [`Period`] the differences between two moments,
+//! and [`found`] turns bursts into the cost of a packet.
 
 use crate::caches::{self, Blocks, BurstMisses, CacheCosts, CacheFile, Seen};
 use crate::calls::{BurstPaths, CallFile, Calls, Grown, Returns, Tree, by_path};
@@ -18,7 +18,7 @@ pub struct Look {
     seen: Option<Seen>,
 }
 
-/// What happened between two moments.
+/// Counts between two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Period {
     executed: Vec<Executed>,
@@ -30,50 +30,50 @@ pub struct Period {
 /// A burst.
 #[derive(Clone, Debug, Default)]
 pub struct Burst {
-    /// Packets that were forwarded.
+    /// Forwarded packets.
     pub packets: u64,
-    /// From the first to the last of them.
+    /// Counts from the first to the last packet.
     pub work: Period,
-    /// The idle guest.
+    /// Counts of the idle guest.
     pub idle: Period,
     /// Length of the burst as a multiple of the idle time.
     pub scale: f64,
 }
 
-/// What a packet costs.
+/// Cost of a packet.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Instructions by function.
     pub costs: Costs,
-    /// The same by stack of calls, where they are followed.
+    /// Instructions by call stack; `None` if calls are not followed.
     pub calls: Option<Calls>,
-    /// What a model of caches misses, where there is one.
+    /// Misses of the cache model; `None` without a model.
     pub caches: Option<CacheCosts>,
 }
 
-/// Counts from now on what is looked at beside instructions. Packets have to flow before it
-/// can be looked at: stacks are known from the next batch on, and caches begin empty.
+/// Starts the optional counts in addition to instructions. Send packets before the first look:
+/// stacks are known from the next batch on, and caches start empty.
 ///
 /// # Errors
-/// When no plugin does it.
+/// If no plugin does it.
 pub fn begin(running: &Running) -> Result<(), VmError> {
     running.calls.as_ref().map(CallFile::begin).transpose()?;
     running.caches.as_ref().map(CacheFile::begin).transpose().map(drop)
 }
 
-/// Ends what makes the guest slow, until [`begin`].
+/// Stops the counts that slow the guest down, until [`begin`].
 ///
 /// # Errors
-/// When it can't be told.
+/// If the file can't be written.
 pub fn end(running: &Running) -> Result<(), VmError> {
     running.caches.as_ref().map(CacheFile::end).transpose().map(drop)
 }
 
 impl Look {
-    /// Everything as it is now.
+    /// Reads all current counts.
     ///
     /// # Errors
-    /// When nobody counts, or a file can't be read.
+    /// If the guest has no plugin that counts, or a file can't be read.
     pub fn at(running: &Running) -> Result<Look, VmError> {
         let counts = running.counts.as_ref().ok_or_else(|| {
             VmError::Counts("the guest was started without a plugin that counts".into())
@@ -86,10 +86,10 @@ impl Look {
         Ok(Look { counts, tree, seen })
     }
 
-    /// What happened since `before`.
+    /// Returns the counts since `before`.
     ///
     /// # Errors
-    /// When the counts lack something.
+    /// If the counts are incomplete.
     pub fn since(&self, before: &Look) -> Result<Period, VmError> {
         let mut period =
             Period { executed: self.counts.since(&before.counts)?, ..Period::default() };
@@ -103,10 +103,10 @@ impl Look {
     }
 }
 
-/// What a packet costs by `bursts`, the last of whose looks is `last`.
+/// Returns the cost of a packet from `bursts`; `last` is the look after the last one.
 ///
 /// # Errors
-/// When caches should have been modelled and were not.
+/// If caches should have been modelled and were not.
 pub fn found(
     running: &Running,
     bursts: Vec<Burst>,
@@ -122,10 +122,11 @@ pub fn found(
     let flat: Vec<costs::Burst> = bursts.iter().map(flat).collect();
     let costs = costs(&flat, symbols);
     let calls = last.tree.as_ref().map(|tree| {
-        let of = |period: &Period| tree.paths(&period.nodes, symbols);
-        let paths = bursts
-            .iter()
-            .map(|burst| BurstPaths { executed: of(&burst.work), idle: of(&burst.idle) });
+        let paths_in = |period: &Period| tree.paths(&period.nodes, symbols);
+        let paths = bursts.iter().map(|burst| BurstPaths {
+            executed: paths_in(&burst.work),
+            idle: paths_in(&burst.idle),
+        });
         let pairs: Vec<_> = flat.into_iter().zip(paths).collect();
         let returns = bursts.iter().map(|burst| burst.work.returns);
         by_path(&costs, &pairs, symbols, returns.fold(Returns::default(), Returns::and))

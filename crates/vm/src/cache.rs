@@ -1,12 +1,13 @@
-//! Files that survive the process: made completely or not at all.
+//! Files that survive the process: created completely or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Begins the names of what is being made; a process number follows.
+/// Prefix of the names of unfinished files; a process id follows.
 const UNFINISHED: &str = "unpacking-";
 
-/// Path of a file or directory that is being made below `cache`; [`clean_cache`] removes it.
+/// Returns the path of a file or directory under construction below `cache`; [`clean_cache`]
+/// removes it.
 pub(crate) fn unfinished(cache: &Path, name: &str) -> PathBuf {
     cache.join(format!("{UNFINISHED}{}-{name}", std::process::id()))
 }
@@ -35,15 +36,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unfinished_files_of_dead_processes_are_removed() {
+    fn clean_cache_removes_unfinished_files_of_dead_processes() {
         let parent = tempfile::tempdir().unwrap();
-        // No process has a number that long.
-        let (half, whole) = (parent.path().join("unpacking-4194999-x"), parent.path().join("x"));
-        let own = unfinished(parent.path(), "y");
-        [&half, &whole, &own].into_iter().for_each(|path| fs::write(path, "").unwrap());
+        // No process has an id of this length.
+        let (dead, finished) = (parent.path().join("unpacking-4194999-x"), parent.path().join("x"));
+        let current = unfinished(parent.path(), "y");
+        [&dead, &finished, &current].into_iter().for_each(|path| fs::write(path, "").unwrap());
         fs::create_dir(parent.path().join("unpacking-4194998")).unwrap();
         clean_cache(parent.path());
-        assert!(whole.exists() && own.exists() && !half.exists());
+        assert!(finished.exists() && current.exists() && !dead.exists());
         assert!(!parent.path().join("unpacking-4194998").exists());
     }
 }

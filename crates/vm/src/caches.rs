@@ -1,9 +1,9 @@
-//! The file of the plugin's model of caches, seen from outside: header and places of
-//! `caches.c`, and misses a packet by function.
+//! The file of the plugin's cache model, read from outside: header and places of `caches.c`, and
+//! misses per packet by function.
 //!
-//! They are a model's, of no machine: what a CPU fetches ahead, what devices write, and what
-//! programs and other CPUs evict is not in them. What it is good for is comparing: code and
-//! data that grew out of a cache show.
+//! The numbers describe the model, not a machine: it ignores prefetching, writes by devices, and
+//! evictions by programs and other CPUs. Its purpose is comparison: it reveals code and data that
+//! have outgrown a cache.
 
 use crate::costs::{Costs, UNKNOWN, median};
 use crate::counts::quad;
@@ -15,14 +15,14 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The word that the header begins with.
+/// Magic word of the header.
 const MAGIC: u64 = 0x3148_4341_4357_4643;
 /// Bytes of the header and of a place.
 const HEADER: usize = 128;
 const PLACE: usize = 40;
-/// Places that the plugin has.
+/// Number of places of the plugin.
 const PLACES: usize = 1 << 16;
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: u64 = 64;
 
 /// Words of the header.
@@ -34,12 +34,12 @@ enum Word {
     Shapes = 4,
 }
 
-/// A cache, set-associative.
+/// A set-associative cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Its size in bytes: a power of two times `ways`.
+    /// Size in bytes: a power of two times `ways`.
     pub bytes: u64,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: u64,
 }
 
@@ -61,16 +61,16 @@ impl fmt::Display for Shape {
 /// The caches of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// That of instructions.
+    /// The instruction cache.
     pub code: Shape,
-    /// That of data.
+    /// The data cache.
     pub data: Shape,
-    /// The one behind both.
+    /// The cache behind both.
     pub last: Shape,
 }
 
 impl Default for Model {
-    /// As a core of Intel's servers had since 2017, whatever is behind its second level.
+    /// The first two levels of a core of Intel's servers since 2017.
     fn default() -> Model {
         let first = Shape { bytes: 32 << 10, ways: 8 };
         Model { code: first, data: first, last: Shape { bytes: 1 << 20, ways: 16 } }
@@ -84,7 +84,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// The file.
+/// The file of the cache model.
 #[derive(Debug)]
 pub struct CacheFile {
     path: PathBuf,
@@ -94,10 +94,11 @@ pub struct CacheFile {
 }
 
 impl CacheFile {
-    /// A file for the plugin to fill, with the shapes of its caches.
+    /// Creates a file for the plugin to fill, with the shapes of its caches.
     ///
     /// # Errors
-    /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
+    /// If the file can't be created, or the disk has no room for it: otherwise the kernel would
+    /// kill QEMU later.
     pub fn create(path: &Path, model: Model) -> Result<CacheFile, VmError> {
         let fail = |source| VmError::file(path, source);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
@@ -112,15 +113,15 @@ impl CacheFile {
         Ok(CacheFile { path: path.to_owned(), file, model })
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Asks the plugin to watch accesses, from the next batch of packets on.
+    /// Makes the plugin watch accesses, from the next batch of packets on.
     ///
     /// # Errors
-    /// When no plugin has the file, or it can't be written.
+    /// If no plugin uses the file, or it can't be written.
     pub fn begin(&self) -> Result<(), VmError> {
         let mut bytes = [0; 8];
         let fail = |source| VmError::file(&self.path, source);
@@ -131,27 +132,27 @@ impl CacheFile {
         self.watch(true)
     }
 
-    /// Asks the plugin to watch no more, which costs a guest most of its speed.
+    /// Stops watching, which costs a guest most of its speed.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub fn end(&self) -> Result<(), VmError> {
         self.watch(false)
     }
 
-    fn watch(&self, wanted: bool) -> Result<(), VmError> {
-        let written = self.file.write_all_at(&u64::from(wanted).to_ne_bytes(), 8 * Word::On as u64);
-        written.map_err(|source| VmError::file(&self.path, source))
+    fn watch(&self, enabled: bool) -> Result<(), VmError> {
+        let result = self.file.write_all_at(&u64::from(enabled).to_ne_bytes(), 8 * Word::On as u64);
+        result.map_err(|source| VmError::file(&self.path, source))
     }
 
-    /// Everything as it is now.
+    /// Reads the current contents.
     ///
     /// # Errors
-    /// When the file can't be read.
+    /// If the file can't be read.
     pub fn seen(&self) -> Result<Seen, VmError> {
         let mut bytes = vec![0; HEADER + PLACES * PLACE];
-        let read = self.file.read_exact_at(&mut bytes, 0);
-        read.map_err(|source| VmError::file(&self.path, source))?;
+        let result = self.file.read_exact_at(&mut bytes, 0);
+        result.map_err(|source| VmError::file(&self.path, source))?;
         Ok(Seen { bytes })
     }
 }
@@ -161,16 +162,16 @@ pub struct Seen {
     bytes: Vec<u8>,
 }
 
-/// Accesses and misses: of a block between two moments, or of a function a packet.
+/// Accesses and misses: of a block between two moments, or of a function per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
     /// Reads and writes of data.
     pub references: f64,
-    /// Lines that the cache of instructions had not.
+    /// Lines missing in the instruction cache.
     pub code: f64,
-    /// Lines that the cache of data had not.
+    /// Lines missing in the data cache.
     pub data: f64,
-    /// Of both, those that the one behind them had not either.
+    /// Lines of both that are also missing in the cache behind them.
     pub last: f64,
 }
 
@@ -184,21 +185,21 @@ impl Misses {
         [self.references, self.code, self.data, self.last]
     }
 
-    /// With `factor` times others.
+    /// Adds `factor` times others.
     fn plus(self, factor: f64, other: Misses) -> Misses {
         let (own, other) = (self.words(), other.words());
         Misses::of(std::array::from_fn(|at| own[at] + factor * other[at]))
     }
 }
 
-/// Misses by the address of the block of code that has them.
+/// Misses by the address of the code block that causes them.
 pub type Blocks = Vec<(u64, Misses)>;
 
 impl Seen {
-    /// What was accessed and missed since `before`.
+    /// Returns accesses and misses since `before`.
     ///
     /// # Errors
-    /// When more blocks were executed than there are places, or nothing was watched.
+    /// If the guest executed more blocks than there are places, or nothing was watched.
     pub fn since(&self, before: &Seen) -> Result<Blocks, VmError> {
         let overflow = 8 * Word::Overflow as usize;
         if quad(&self.bytes, overflow) != 0 {
@@ -223,35 +224,35 @@ impl Seen {
     }
 }
 
-/// A burst, as the model saw it.
+/// A burst as seen by the model.
 #[derive(Clone, Debug)]
 pub struct BurstMisses {
-    /// Packets that were forwarded.
+    /// Forwarded packets.
     pub packets: u64,
-    /// From the first to the last of them.
+    /// Misses from the first to the last packet.
     pub seen: Blocks,
-    /// Of the idle guest.
+    /// Misses of the idle guest.
     pub idle: Blocks,
     /// Length of the burst as a multiple of the idle time.
     pub scale: f64,
 }
 
-/// Misses a packet.
+/// Misses per packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheCosts {
     /// The model's caches.
     pub model: Model,
-    /// All together, but for the background.
+    /// Sum of the functions, without the background.
     pub total: Misses,
-    /// By function, those with most misses of data first; background is left out.
+    /// Misses by function, most data misses first; without the background.
     pub functions: Vec<(String, Misses)>,
 }
 
-/// Misses a packet by function: the median over the bursts, without what the idle guest
-/// misses in as much time, of the functions that are no background by `costs`.
+/// Returns misses per packet by function: the median over the bursts, minus the misses of the idle
+/// guest in the same time, for functions that `costs` does not attribute to the background.
 ///
 /// # Errors
-/// When the plugin has watched nothing.
+/// If the plugin has watched nothing.
 pub fn by_function(
     model: Model,
     costs: &Costs,
@@ -277,13 +278,13 @@ pub fn by_function(
     let bursts: Vec<BTreeMap<&str, Misses>> = bursts.iter().map(of_burst).collect();
     let mut functions: Vec<(String, Misses)> = Vec::new();
     for function in costs.functions.iter().filter(|function| !function.is_background) {
-        let own = |at: usize| {
-            let of = |burst: &BTreeMap<&str, Misses>| {
+        let median_of = |at: usize| {
+            let misses_in = |burst: &BTreeMap<&str, Misses>| {
                 burst.get(function.name.as_str()).map_or(0.0, |misses| misses.words()[at])
             };
-            median(bursts.iter().map(of).collect())
+            median(bursts.iter().map(misses_in).collect())
         };
-        functions.push((function.name.clone(), Misses::of(std::array::from_fn(own))));
+        functions.push((function.name.clone(), Misses::of(std::array::from_fn(median_of))));
     }
     let sum = |sum: Misses, (_, misses): &(String, Misses)| sum.plus(1.0, *misses);
     let total = functions.iter().fold(Misses::default(), sum);

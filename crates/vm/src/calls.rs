@@ -1,9 +1,9 @@
-//! The file of the plugin's tree of calls, seen from outside: header and nodes of `calls.c`,
-//! and what they are by function.
+//! The file of the plugin's call tree, read from outside: header and nodes of `calls.c`, and their
+//! costs by function.
 //!
-//! A node is a block of code and the node that its function was called from. A function is
-//! named by the block, as in the flat counts: where a function goes on in another by a jump,
-//! the other one stands in its place, and the sums by function are those of the flat counts.
+//! A node consists of a block of code and the node that called its function. The block determines
+//! the function, as in the flat counts: if a function continues in another by a jump, the other
+//! takes its place, and the sums by function equal those of the flat counts.
 
 use crate::costs::{Burst, Costs, PROGRAMS, UNKNOWN};
 use crate::counts::{Executed, quad};
@@ -15,21 +15,22 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The word that the header begins with: `FWCALLS1`.
+/// Magic word of the header: `FWCALLS1`.
 const MAGIC: u64 = 0x3153_4c4c_4143_5746;
 /// Bytes of the header and of a node.
 const HEADER: usize = 128;
 const NODE: usize = 24;
-/// Nodes that the plugin has.
+/// Number of nodes of the plugin.
 const NODES: usize = 1 << 19;
-/// In place of a caller: an entry into the kernel, a thread's begin. All else is unknown.
+/// In place of a caller: an entry into the kernel, or the start of a thread. All other values are
+/// unknown.
 const ENTRY: u64 = NODES as u64;
 const THREAD: u64 = NODES as u64 + 1;
-/// The frame below what nobody knows the callers of.
+/// The frame below functions with unknown callers.
 pub const LOST: &str = "(callers unknown)";
-/// Frames of a path: more are a circle, which is a fault of the plugin.
+/// Maximum number of frames in a path: more are a cycle, which is a fault of the plugin.
 const DEEPEST: usize = 4096;
-/// Time within which a guest that executes anything begins a block.
+/// Time within which a running guest begins a block.
 const BEGINS: Duration = Duration::from_millis(200);
 
 /// Words of the header.
@@ -45,7 +46,7 @@ enum Word {
     Lost = 9,
 }
 
-/// The file.
+/// The file of the call tree.
 #[derive(Debug)]
 pub struct CallFile {
     path: PathBuf,
@@ -53,10 +54,11 @@ pub struct CallFile {
 }
 
 impl CallFile {
-    /// An empty file for the plugin to fill.
+    /// Creates an empty file for the plugin to fill.
     ///
     /// # Errors
-    /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
+    /// If the file can't be created, or the disk has no room for it: otherwise the kernel would
+    /// kill QEMU later.
     pub fn create(path: &Path) -> Result<CallFile, VmError> {
         let fail = |source| VmError::file(path, source);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
@@ -65,15 +67,15 @@ impl CallFile {
         Ok(CallFile { path: path.to_owned(), file })
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Counts by caller from now on.
+    /// Starts counting by caller.
     ///
     /// # Errors
-    /// When no plugin has written the file, or it can't be written.
+    /// If no plugin has written the file, or it can't be written.
     pub fn begin(&self) -> Result<(), VmError> {
         if self.read(Word::Magic)? != MAGIC {
             return Err(VmError::Counts("no plugin follows calls in this file".into()));
@@ -81,10 +83,10 @@ impl CallFile {
         self.write(Word::On, 1)
     }
 
-    /// What `look` sees while the guest stands still, with the tree of that moment.
+    /// Calls `look` while the guest is frozen, and returns its result with the tree of that moment.
     ///
     /// # Errors
-    /// Those of `look`, and when the file can't be read or written.
+    /// The errors of `look`, and if the file can't be read or written.
     pub fn frozen<T>(
         &self,
         look: impl FnOnce() -> Result<T, VmError>,
@@ -92,34 +94,34 @@ impl CallFile {
         let before = self.read(Word::Frozen)?;
         self.write(Word::Freeze, 1)?;
         let began = Instant::now();
-        let mut seen = Ok(before);
-        // One that idles begins no block, and nothing changes meanwhile either.
-        while matches!(seen, Ok(now) if now == before) && began.elapsed() < BEGINS {
+        let mut frozen_count = Ok(before);
+        // An idle guest begins no block, and nothing changes during that time either.
+        while matches!(frozen_count, Ok(now) if now == before) && began.elapsed() < BEGINS {
             std::thread::sleep(Duration::from_millis(1));
-            seen = self.read(Word::Frozen);
+            frozen_count = self.read(Word::Frozen);
         }
-        let looked = seen.and_then(|_| Ok((look()?, self.tree()?)));
+        let result = frozen_count.and_then(|_| Ok((look()?, self.tree()?)));
         self.write(Word::Freeze, 0)?;
-        looked
+        result
     }
 
     fn tree(&self) -> Result<Tree, VmError> {
         let mut bytes = vec![0; HEADER + NODES * NODE];
-        let read = self.file.read_exact_at(&mut bytes, 0);
-        read.map_err(|source| VmError::file(&self.path, source))?;
+        let result = self.file.read_exact_at(&mut bytes, 0);
+        result.map_err(|source| VmError::file(&self.path, source))?;
         Ok(Tree { bytes })
     }
 
     fn read(&self, word: Word) -> Result<u64, VmError> {
         let mut bytes = [0; 8];
-        let read = self.file.read_exact_at(&mut bytes, 8 * word as u64);
-        read.map_err(|source| VmError::file(&self.path, source))?;
+        let result = self.file.read_exact_at(&mut bytes, 8 * word as u64);
+        result.map_err(|source| VmError::file(&self.path, source))?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
     fn write(&self, word: Word, value: u64) -> Result<(), VmError> {
-        let written = self.file.write_all_at(&value.to_ne_bytes(), 8 * word as u64);
-        written.map_err(|source| VmError::file(&self.path, source))
+        let result = self.file.write_all_at(&value.to_ne_bytes(), 8 * word as u64);
+        result.map_err(|source| VmError::file(&self.path, source))
     }
 }
 
@@ -131,16 +133,16 @@ pub struct Tree {
 /// Returns between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returns {
-    /// Those that went to where was called from.
+    /// Returns to the call site.
     pub matched: u64,
-    /// Those that went elsewhere, as thunks of indirect calls do.
+    /// Returns to other addresses, as in thunks of indirect calls.
     pub jumps: u64,
-    /// Those of frames that nobody knew.
+    /// Returns from unknown frames.
     pub lost: u64,
 }
 
 impl Returns {
-    /// With those of another time.
+    /// Adds the returns of another period.
     pub fn and(self, other: Returns) -> Returns {
         Returns {
             matched: self.matched + other.matched,
@@ -150,17 +152,17 @@ impl Returns {
     }
 }
 
-/// Nodes of the tree with what was executed there.
+/// Nodes of the tree with the number of instructions executed there.
 pub type Grown = Vec<(u32, u64)>;
 
-/// What was executed by path, root first.
+/// Executed instructions by path, root first.
 pub type Paths<'a> = BTreeMap<Vec<&'a str>, u64>;
 
 impl Tree {
-    /// What was executed since `before` in the kernel, by node.
+    /// Returns the instructions executed in the kernel since `before`, by node.
     ///
     /// # Errors
-    /// When there were more paths than the plugin has nodes: the counts lack something.
+    /// If there were more paths than the plugin has nodes: the counts are incomplete.
     pub fn grown_since(&self, before: &Tree) -> Result<Grown, VmError> {
         if self.word(Word::Overflow) != before.word(Word::Overflow) {
             return Err(VmError::Counts(
@@ -176,7 +178,7 @@ impl Tree {
         Ok(grown.filter(|(_, times)| *times > 0).collect())
     }
 
-    /// The same by path: nodes stay where they are, so that any later tree knows them.
+    /// Groups instructions by path. Nodes keep their positions, so any later tree resolves them.
     pub fn paths<'a>(&self, grown: &[(u32, u64)], symbols: &'a Symbols) -> Paths<'a> {
         let mut paths = Paths::new();
         for (node, times) in grown {
@@ -185,13 +187,17 @@ impl Tree {
         paths
     }
 
-    /// Returns since `before`.
+    /// Counts the returns since `before`.
     pub fn returns_since(&self, before: &Tree) -> Returns {
-        let of = |word| self.word(word).wrapping_sub(before.word(word));
-        Returns { matched: of(Word::Returns), jumps: of(Word::Jumps), lost: of(Word::Lost) }
+        let difference = |word| self.word(word).wrapping_sub(before.word(word));
+        Returns {
+            matched: difference(Word::Returns),
+            jumps: difference(Word::Jumps),
+            lost: difference(Word::Lost),
+        }
     }
 
-    /// The functions from the root to a node.
+    /// Returns the functions from the root to a node.
     fn path<'a>(&self, mut node: u64, symbols: &'a Symbols) -> Vec<&'a str> {
         let mut path = Vec::new();
         while node < NODES as u64 && path.len() < DEEPEST {
@@ -220,43 +226,44 @@ pub struct BurstPaths<'a> {
     pub idle: Paths<'a>,
 }
 
-/// What a packet costs by path.
+/// Cost of a packet by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
-    /// Instructions per packet by path, root first: of each function together what
-    /// [`Costs`] says of it. Functions of the background are left out.
+    /// Instructions per packet by path, root first; the paths of each function add up to its entry
+    /// in [`Costs`]. Without the background.
     pub paths: Vec<(Vec<String>, f64)>,
-    /// Instructions by which paths and flat counts of a function differ, of all bursts: 0
-    /// unless something is wrong.
+    /// Instructions by which paths and flat counts of functions differ, over all bursts: 0 unless
+    /// something is wrong.
     pub unaccounted: u64,
     /// Returns while packets were forwarded.
     pub returns: Returns,
 }
 
 impl Calls {
-    /// The paths in folded form, `root;caller;function 12`, in thousandths of an instruction.
+    /// Formats the paths in folded form, `root;caller;function 12`, in thousandths of an
+    /// instruction.
     pub fn folded(&self) -> String {
         let counts = self.paths.iter().map(|(path, count)| (path, (1000.0 * count).round()));
         let counts = counts.filter(|(_, count)| *count >= 1.0);
         counts.map(|(path, count)| format!("{} {count}\n", path.join(";"))).collect()
     }
 
-    /// Share (0 to 1) of the instructions whose callers are not known; 0 of none.
+    /// Returns the share (0 to 1) of instructions with unknown callers; 0 without instructions.
     pub fn unknown_share(&self) -> f64 {
-        let sum = |wanted: &dyn Fn(&[String]) -> bool| -> f64 {
-            self.paths.iter().filter(|(path, _)| wanted(path)).map(|(_, count)| count).sum()
+        let sum = |selects: &dyn Fn(&[String]) -> bool| -> f64 {
+            self.paths.iter().filter(|(path, _)| selects(path)).map(|(_, count)| count).sum()
         };
-        let whole = sum(&|_| true);
+        let total = sum(&|_| true);
         let unknown = sum(&|path| path.first().is_some_and(|root| root == LOST));
-        if whole > 0.0 && unknown > 0.0 { unknown / whole } else { 0.0 }
+        if total > 0.0 && unknown > 0.0 { unknown / total } else { 0.0 }
     }
 }
 
-/// Divides what each function costs a packet among the paths to it, as its instructions in
-/// all bursts are divided.
+/// Divides the cost of each function among the paths to it, in proportion to their instructions in
+/// all bursts.
 ///
-/// The background of a path is subtracted as that of a function is. A path of which more is
-/// subtracted than there was has none.
+/// The background of a path is subtracted in the same way as the background of a function. A path
+/// with a negative remainder gets no share.
 pub fn by_path(
     costs: &Costs,
     bursts: &[(Burst, BurstPaths<'_>)],
@@ -269,7 +276,7 @@ pub fn by_path(
         let parts =
             [(&burst.executed, &paths.executed, 1.0), (&burst.idle, &paths.idle, -burst.scale)];
         for (flat, paths, factor) in parts {
-            unaccounted += apart(flat, paths, symbols);
+            unaccounted += difference(flat, paths, symbols);
             for (path, count) in paths {
                 *net.entry(path).or_default() += factor * *count as f64;
             }
@@ -281,8 +288,8 @@ pub fn by_path(
     }
     let mut calls = Calls { unaccounted, returns, ..Calls::default() };
     for function in costs.functions.iter().filter(|f| !f.is_background && f.instructions > 0.0) {
-        let whole = of_function.get(function.name.as_str()).copied().unwrap_or(0.0);
-        if whole <= 0.0 {
+        let total = of_function.get(function.name.as_str()).copied().unwrap_or(0.0);
+        if total <= 0.0 {
             // Programs have no callers here.
             calls.paths.push((vec![function.name.clone()], function.instructions));
             continue;
@@ -290,7 +297,7 @@ pub fn by_path(
         for (path, count) in &net {
             if path.last() == Some(&function.name.as_str()) && *count > 0.0 {
                 let path = path.iter().map(|&frame| frame.to_owned()).collect();
-                calls.paths.push((path, function.instructions * count / whole));
+                calls.paths.push((path, function.instructions * count / total));
             }
         }
     }
@@ -298,8 +305,8 @@ pub fn by_path(
     calls
 }
 
-/// Instructions by which flat counts and paths differ, function by function.
-fn apart(flat: &[Executed], paths: &Paths<'_>, symbols: &Symbols) -> u64 {
+/// Returns the instructions by which flat counts and paths differ, function by function.
+fn difference(flat: &[Executed], paths: &Paths<'_>, symbols: &Symbols) -> u64 {
     let mut functions: BTreeMap<&str, i128> = BTreeMap::new();
     for place in flat.iter().filter(|place| place.address != 0) {
         let name = symbols.name(place.address).unwrap_or(UNKNOWN);
@@ -331,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_named_by_their_blocks_from_the_root() {
+    fn paths_name_functions_from_the_root() {
         let symbols = Symbols::of_kallsyms(NAMES);
         let lost = NODES as u64 + 2;
         let before = tree(&[(0x104, ENTRY, 5), (0x200, 0, 7), (0x300, 1, 1), (0x300, lost, 0)]);
@@ -349,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_have_the_sums_of_the_flat_counts_and_say_what_they_lack() {
+    fn paths_add_up_to_flat_counts() {
         let symbols = Symbols::of_kallsyms(NAMES);
         let executed =
             |address, instructions| Executed { address, instructions, ..Executed::default() };
@@ -380,8 +387,8 @@ mod tests {
         assert_eq!((lookup, calls.unaccounted), (9.0, 0));
         assert_eq!(calls.paths[0], (vec![LOST.to_owned(), "lookup".to_owned()], 1.5));
         assert_eq!(calls.unknown_share(), 1.5 / 29.0);
-        let mut lacking = bursts;
-        lacking[0].1.executed.remove(&vec!["enter"]);
-        assert_eq!(by_path(&costs, &lacking, &symbols, Returns::default()).unaccounted, 200);
+        let mut incomplete = bursts;
+        incomplete[0].1.executed.remove(&vec!["enter"]);
+        assert_eq!(by_path(&costs, &incomplete, &symbols, Returns::default()).unaccounted, 200);
     }
 }

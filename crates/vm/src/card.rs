@@ -1,12 +1,12 @@
-//! A guest's network cards, and what is at their other ends.
+//! A guest's network cards, and their backends.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-/// Time after which QEMU sends what a guest with [`Nic::gathers`] has queued, nanoseconds.
+/// Time after which QEMU sends the queued frames of a guest with [`Nic::gathers`], nanoseconds.
 const TX_TIMER_NS: u64 = 20_000_000;
 
-/// Network cards that QEMU emulates.
+/// Network cards emulated by QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// virtio-net, with queue pairs.
@@ -15,18 +15,18 @@ pub enum Model {
     E1000,
     /// Intel 82574.
     E1000e,
-    /// VMware's.
+    /// VMware vmxnet3.
     Vmxnet3,
-    /// Intel 82576, where QEMU has it (8.0 and later).
+    /// Intel 82576, if QEMU has it (8.0 and later).
     Igb,
 }
 
 impl Model {
-    /// All of them.
+    /// All models.
     pub const ALL: [Model; 5] =
         [Model::Virtio, Model::E1000, Model::E1000e, Model::Vmxnet3, Model::Igb];
 
-    /// What people call it.
+    /// Common name of the card.
     pub fn name(self) -> &'static str {
         match self {
             Model::Virtio => "virtio",
@@ -37,7 +37,7 @@ impl Model {
         }
     }
 
-    /// As QEMU calls it.
+    /// Name of QEMU's device.
     pub(crate) fn device(self) -> &'static str {
         match self {
             Model::Virtio => "virtio-net-pci",
@@ -45,7 +45,7 @@ impl Model {
         }
     }
 
-    /// Linux's module for it.
+    /// Name of Linux's module.
     pub fn module(self) -> &'static str {
         match self {
             Model::Virtio => "virtio_net",
@@ -53,7 +53,8 @@ impl Model {
         }
     }
 
-    /// The function of Linux that takes frames from it: where a batch can be gathered.
+    /// The function of Linux that takes frames from the card: the point at which batches are
+    /// gathered.
     pub fn poll(self) -> &'static str {
         match self {
             Model::Virtio => "virtnet_poll",
@@ -65,39 +66,39 @@ impl Model {
     }
 }
 
-/// Where a card's frames go.
+/// Destination of a card's frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// A pair of Unix datagram sockets, one frame a datagram: QEMU's own and ours.
+    /// A pair of Unix datagram sockets, one frame per datagram: QEMU's and the program's.
     Datagram {
-        /// QEMU's.
+        /// Path of QEMU's socket.
         guest: PathBuf,
-        /// Ours.
+        /// Path of the program's socket.
         ours: PathBuf,
     },
-    /// A tap: the descriptors of its queues, which whoever starts the machine keeps open until
-    /// it has begun.
+    /// A tap: the descriptors of its queues, which the caller keeps open until the machine has
+    /// started.
     Tap(Vec<RawFd>),
 }
 
-/// A card for traffic.
+/// A network card for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
-    /// What it is.
+    /// Model of the card.
     pub model: Model,
-    /// Its MAC.
+    /// MAC address.
     pub mac: String,
     /// Queue pairs (virtio only).
     pub queues: u16,
-    /// True when what the guest sends is gathered before it leaves, so that how fast QEMU
-    /// is does not change what the guest executes (virtio only).
+    /// True if the guest's outgoing frames are gathered before they leave, so that QEMU's speed
+    /// does not change which code the guest executes (virtio only).
     pub gathers: bool,
-    /// Where its frames go.
+    /// Destination of its frames.
     pub backend: Backend,
 }
 
 impl Nic {
-    /// QEMU's words for where its frames go.
+    /// Returns QEMU's argument for the backend.
     pub(crate) fn netdev(&self, number: usize) -> String {
         match &self.backend {
             Backend::Datagram { guest, ours } => format!(
@@ -122,7 +123,7 @@ impl Nic {
         }
     }
 
-    /// QEMU's words for the card.
+    /// Returns QEMU's argument for the card.
     pub(crate) fn device(&self, number: usize) -> String {
         let mut text = format!("{},netdev=data{number},mac={}", self.model.device(), self.mac);
         if self.model == Model::Virtio && self.queues > 1 {

@@ -1,4 +1,4 @@
-//! A guest's serial line: what it says is waited for; a panic is named.
+//! A guest's serial line: waits for expected output, and recognises panics.
 
 use crate::error::VmError;
 use std::io::{ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the kernels say when they die.
+/// Messages of kernels that die.
 const PANICS: [&str; 6] = [
     "Kernel panic - not syncing",
     "BUG: unable to handle",
@@ -17,32 +17,32 @@ const PANICS: [&str; 6] = [
     "Fatal trap",
     "No init found",
 ];
-/// Lines that a message quotes.
+/// Lines quoted in an error message.
 const QUOTED: usize = 12;
-/// What is kept for matching; the whole is in the log.
-const KEPT: usize = 1 << 16;
+/// Bytes kept for matching; the log contains everything.
+const KEPT_BYTES: usize = 1 << 16;
 
-/// The line. A thread of its own reads it all the time: what nobody takes away would stop
-/// the guest as soon as a socket's few hundred messages are full.
+/// The serial line. A separate thread reads it continuously: an unread socket is full after a few
+/// hundred messages, and the guest would stop.
 #[derive(Debug)]
 pub struct Console {
     stream: UnixStream,
-    heard: Arc<(Mutex<Heard>, Condvar)>,
+    output: Arc<(Mutex<Output>, Condvar)>,
     log: PathBuf,
 }
 
-/// What was read and not yet matched.
+/// Output not yet matched.
 #[derive(Debug, Default)]
-struct Heard {
+struct Output {
     text: String,
     closed: bool,
 }
 
 impl Console {
-    /// Connects to QEMU's socket of the serial line; all of it is in `log` too.
+    /// Connects to QEMU's socket of the serial line; `log` also contains all output.
     ///
     /// # Errors
-    /// When nobody listens there within `patience`.
+    /// If no process listens there within `patience`.
     pub fn connect(socket: &Path, log: &Path, patience: Duration) -> Result<Console, VmError> {
         let fail = |source| VmError::file(socket, source);
         let deadline = Instant::now() + patience;
@@ -53,68 +53,69 @@ impl Console {
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         };
-        let heard = Arc::new((Mutex::new(Heard::default()), Condvar::new()));
-        let (reader, shared) = (stream.try_clone().map_err(fail)?, heard.clone());
-        // It ends when QEMU does.
+        let output = Arc::new((Mutex::new(Output::default()), Condvar::new()));
+        let (reader, shared) = (stream.try_clone().map_err(fail)?, output.clone());
+        // The thread ends with QEMU.
         std::thread::spawn(move || listen(reader, &shared));
-        Ok(Console { stream, heard, log: log.to_owned() })
+        Ok(Console { stream, output, log: log.to_owned() })
     }
 
     /// Types a line.
     ///
     /// # Errors
-    /// When the guest is gone.
+    /// If the guest is gone.
     pub fn send(&self, line: &str) -> Result<(), VmError> {
         (&self.stream)
             .write_all(format!("{line}\n").as_bytes())
             .map_err(|source| VmError::file(&self.log, source))
     }
 
-    /// Waits until the guest says `expected`; returns what it said before.
+    /// Waits until the guest prints `expected`; returns the output before it.
     ///
     /// # Errors
-    /// When it panics ([`VmError::Panic`]), says nothing of the kind within `patience`
+    /// If the guest panics ([`VmError::Panic`]), does not print it within `patience`
     /// ([`VmError::Silent`]), or has ended.
     pub fn wait_for(&self, expected: &str, patience: Duration) -> Result<String, VmError> {
         let deadline = Instant::now() + patience;
-        let (heard, news) = &*self.heard;
-        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let (output, arrival) = &*self.output;
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(at) = heard.text.find(expected) {
-                let rest = heard.text.split_off(at + expected.len());
-                let said = std::mem::replace(&mut heard.text, rest);
-                return Ok(said[..at].to_owned());
+            if let Some(at) = output.text.find(expected) {
+                let rest = output.text.split_off(at + expected.len());
+                let text = std::mem::replace(&mut output.text, rest);
+                return Ok(text[..at].to_owned());
             }
-            self.check(&heard)?;
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            self.check(&output)?;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Err(VmError::Silent {
                     expected: expected.to_owned(),
                     seconds: patience.as_secs(),
-                    text: last_lines(&heard.text),
+                    text: last_lines(&output.text),
                     log: self.log.clone(),
                 });
             }
-            heard = news.wait_timeout(heard, left).unwrap_or_else(PoisonError::into_inner).0;
+            output =
+                arrival.wait_timeout(output, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// The error for a guest that has not moved for so many seconds, with its last words.
+    /// Returns the error for a guest that has hung for `seconds`, with its last words.
     pub(crate) fn hangs(&self, seconds: u64) -> VmError {
-        let heard = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
-        VmError::Hangs { seconds, text: last_lines(&heard.text), log: self.log.clone() }
+        let output = self.output.0.lock().unwrap_or_else(PoisonError::into_inner);
+        VmError::Hangs { seconds, text: last_lines(&output.text), log: self.log.clone() }
     }
 
-    /// Says whether the guest has died.
+    /// Checks whether the guest has died.
     ///
     /// # Errors
-    /// When it has.
+    /// If it has.
     pub fn look(&self) -> Result<(), VmError> {
-        self.check(&self.heard.0.lock().unwrap_or_else(PoisonError::into_inner))
+        self.check(&self.output.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn check(&self, heard: &Heard) -> Result<(), VmError> {
-        let text = &heard.text;
+    fn check(&self, output: &Output) -> Result<(), VmError> {
+        let text = &output.text;
         match PANICS.iter().filter_map(|panic| text.find(panic)).min() {
             Some(at) => {
                 let start = text[..at].rfind('\n').map_or(0, |line| line + 1);
@@ -122,7 +123,7 @@ impl Console {
                     text[start..].lines().take(QUOTED).map(str::trim_end).collect();
                 Err(VmError::Panic { text: lines.join("\n"), log: self.log.clone() })
             }
-            None if heard.closed => Err(VmError::Ended {
+            None if output.closed => Err(VmError::Ended {
                 status: "its serial line was closed".into(),
                 text: last_lines(text),
             }),
@@ -133,34 +134,34 @@ impl Console {
 
 impl Drop for Console {
     fn drop(&mut self) {
-        // Ends the reader, where QEMU has not.
+        // Ends the reader if QEMU is still running.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
 /// Reads until the line is closed.
-fn listen(mut stream: UnixStream, (heard, news): &(Mutex<Heard>, Condvar)) {
+fn listen(mut stream: UnixStream, (output, arrival): &(Mutex<Output>, Condvar)) {
     let mut bytes = [0; 4096];
     loop {
         let read = match stream.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other.unwrap_or(0),
         };
-        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        heard.closed = read == 0;
-        if heard.text.len() > 2 * KEPT {
-            let from = heard.text.ceil_char_boundary(heard.text.len() - KEPT);
-            heard.text.drain(..from);
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        output.closed = read == 0;
+        if output.text.len() > 2 * KEPT_BYTES {
+            let from = output.text.ceil_char_boundary(output.text.len() - KEPT_BYTES);
+            output.text.drain(..from);
         }
-        news.notify_all();
-        if heard.closed {
+        arrival.notify_all();
+        if output.closed {
             return;
         }
     }
 }
 
-/// The last lines of a text that have words, on one line.
+/// Returns the last non-empty lines of a text, joined into one.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match lines.len() {
@@ -184,11 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_found_and_the_rest_kept() {
+    fn wait_for_keeps_output_after_the_match() {
         let (console, mut guest, _directory) = line();
         guest.write_all(b"booting\nfwdlab: one\nfwdlab: two\n").unwrap();
-        let said = console.wait_for("fwdlab: one", Duration::from_secs(5)).unwrap();
-        assert_eq!(said, "booting\n");
+        let text = console.wait_for("fwdlab: one", Duration::from_secs(5)).unwrap();
+        assert_eq!(text, "booting\n");
         assert_eq!(console.wait_for("two", Duration::from_secs(5)).unwrap(), "\nfwdlab: ");
         console.send("go").unwrap();
         let mut bytes = [0; 3];
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_in_the_kernels_words() {
+    fn wait_for_reports_panic_text() {
         let (console, mut guest, _directory) = line();
         guest.write_all(b"ok\n[ 1.0] Kernel panic - not syncing: VFS\r\nCall Trace:\r\n").unwrap();
         let error = console.wait_for("up", Duration::from_secs(5)).unwrap_err().to_string();
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_an_end_are_told_with_the_last_words() {
+    fn wait_for_reports_last_words_of_silent_guest() {
         let (console, mut guest, _directory) = line();
         guest.write_all(b"a\nb\n\nmounting root\n").unwrap();
         let error = console.wait_for("login:", Duration::from_millis(300)).unwrap_err();

@@ -1,10 +1,10 @@
-//! What a packet costs: instructions by function, of bursts that repeat each other.
+//! Cost of a packet: instructions by function, from bursts that repeat each other.
 //!
-//! From each burst is subtracted what the idle guest executed in as much time: timers run
-//! by the clock, not by packets. A function of which more than half is subtracted belongs to
-//! the background altogether and enters no total. A function's cost is the median over the
-//! bursts, which leaves out what happened once (a timer's rare work, a worker that woke),
-//! and the total is the sum of the medians; the range of the bursts stands beside it.
+//! The instructions of the idle guest in the same time are subtracted from each burst: timers run
+//! by the clock, not by packets. If more than half of a function is subtracted, it belongs entirely
+//! to the background and is part of no total. A function's cost is the median over the bursts,
+//! which excludes rare events (a timer's rare work, a worker that woke). The total is the sum of
+//! the medians; the range of the bursts accompanies it.
 
 use crate::counts::Executed;
 use crate::symbols::Symbols;
@@ -12,79 +12,79 @@ use std::collections::BTreeMap;
 
 /// Name of everything that runs outside of the kernel.
 pub const PROGRAMS: &str = "(programs)";
-/// Name of what no symbol is known for.
+/// Name of code without a symbol.
 pub const UNKNOWN: &str = "(unknown)";
 
-/// A burst of packets and what was executed meanwhile.
+/// A burst of packets and the code executed during it.
 #[derive(Clone, Debug)]
 pub struct Burst {
-    /// Packets that were forwarded.
+    /// Forwarded packets.
     pub packets: u64,
-    /// What was executed from the first to the last of them.
+    /// Code executed from the first to the last packet.
     pub executed: Vec<Executed>,
-    /// What the idle guest executed.
+    /// Code executed by the idle guest.
     pub idle: Vec<Executed>,
     /// Length of the burst as a multiple of the idle time.
     pub scale: f64,
 }
 
-/// What a packet costs.
+/// Cost of a packet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     /// Packets of each burst.
     pub packets: Vec<u64>,
     /// Instructions per packet of each burst, without the background.
     pub bursts: Vec<f64>,
-    /// Instructions per packet: the sum over the functions but those of the background, as
-    /// [`Costs::over`] gives it.
+    /// Instructions per packet: the sum over all functions except the background, as returned by
+    /// [`Costs::over`].
     pub instructions: f64,
-    /// Atomic ones among them.
+    /// Atomic instructions among them.
     pub atomics: f64,
-    /// Bytes a packet that repeated string instructions move.
+    /// Bytes per packet moved by repeated string instructions.
     pub bytes: f64,
-    /// Instructions of the idle guest in as much time, a packet: median over the bursts.
+    /// Instructions of the idle guest in the same time, per packet: median over the bursts.
     pub background: f64,
-    /// By function, dearest first.
+    /// Costs by function, the most expensive first.
     pub functions: Vec<FunctionCost>,
 }
 
-/// What a packet costs in one function.
+/// Cost of a packet in one function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FunctionCost {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// Instructions per packet: median over the bursts.
     pub instructions: f64,
     /// Instructions per packet of each burst.
     pub bursts: Vec<f64>,
-    /// Least and most of the bursts.
+    /// Minimum and maximum of the bursts.
     pub range: (f64, f64),
     /// Atomic instructions per packet.
     pub atomics: f64,
-    /// Bytes a packet that repeated string instructions move.
+    /// Bytes per packet moved by repeated string instructions.
     pub bytes: f64,
-    /// Instructions per packet that the idle guest executes in as much time: median over the
+    /// Instructions per packet that the idle guest executes in the same time: median over the
     /// bursts.
     pub idle: f64,
     /// True if the idle guest executes more than half as much.
     pub is_background: bool,
 }
 
-/// What a packet costs in some of the functions.
+/// Cost of a packet in a selection of functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Total {
     /// Instructions per packet: the sum of the functions' medians.
     pub instructions: f64,
-    /// Atomic ones among them.
+    /// Atomic instructions among them.
     pub atomics: f64,
-    /// Bytes a packet that repeated string instructions move.
+    /// Bytes per packet moved by repeated string instructions.
     pub bytes: f64,
     /// Instructions per packet of each burst, in the same functions.
     pub bursts: Vec<f64>,
 }
 
 impl Costs {
-    /// What the functions that `counts` names cost together.
+    /// Returns the total cost of the functions selected by `counts`.
     pub fn over(&self, counts: impl Fn(&FunctionCost) -> bool) -> Total {
         let mut total = Total { bursts: vec![0.0; self.packets.len()], ..Total::default() };
         for function in self.functions.iter().filter(|function| counts(function)) {
@@ -99,18 +99,18 @@ impl Costs {
     }
 }
 
-/// Three figures of a function in one burst, a packet each.
+/// Counts of a function in one burst, per packet.
 #[derive(Clone, Copy, Default)]
 struct Share {
     instructions: f64,
     atomics: f64,
     bytes: f64,
-    /// Instructions before anything was subtracted, and what was.
+    /// Instructions before the subtraction, and the subtracted ones.
     gross: f64,
     idle: f64,
 }
 
-/// What a packet costs by what was executed in `bursts`.
+/// Returns the cost of a packet from `bursts`.
 pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
     let by_burst: Vec<BTreeMap<&str, Share>> =
         bursts.iter().map(|burst| shares(burst, symbols)).collect();
@@ -119,22 +119,22 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
     let mut functions: Vec<FunctionCost> = names
         .into_iter()
         .map(|name| {
-            let of = |figure: fn(&Share) -> f64| -> Vec<f64> {
+            let values_of = |figure: fn(&Share) -> f64| -> Vec<f64> {
                 by_burst.iter().map(|shares| shares.get(name).map_or(0.0, figure)).collect()
             };
-            let instructions = of(|share| share.instructions);
+            let instructions = values_of(|share| share.instructions);
             let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
             let most = instructions.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let (gross, idle) = (of(|share| share.gross), of(|share| share.idle));
+            let (gross, idle) = (values_of(|share| share.gross), values_of(|share| share.idle));
             FunctionCost {
                 is_background: 2.0 * idle.iter().sum::<f64>() > gross.iter().sum(),
                 name: name.to_owned(),
                 instructions: median(instructions.clone()),
                 bursts: instructions,
                 range: (least, most),
-                atomics: median(of(|share| share.atomics)),
+                atomics: median(values_of(|share| share.atomics)),
                 idle: median(idle),
-                bytes: median(of(|share| share.bytes)),
+                bytes: median(values_of(|share| share.bytes)),
             }
         })
         .collect();
@@ -155,7 +155,7 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
     Costs { instructions, atomics, bytes, bursts, ..costs }
 }
 
-/// A burst by function, a packet each, without what idles.
+/// Returns a burst by function, per packet, minus the background.
 fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
     let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
     let packets = burst.packets.max(1) as f64;
@@ -179,7 +179,7 @@ fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
     shares
 }
 
-/// The middle value, the mean of the two middle ones of an even number; 0 of none.
+/// Returns the median, the mean of the two middle values of an even number; 0 without values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_idles_and_what_happened_once_is_no_cost_of_a_packet() {
+    fn costs_exclude_background_and_rare_events() {
         let symbols = Symbols::of_kallsyms(
             "0000000000000100 T forward\n0000000000000200 T tick\n0000000000000300 T rare\n",
         );
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(named, [("forward", 100.0), ("tick", 2.0), ("rare", 0.0)]);
         assert_eq!(costs.functions[2].range, (0.0, 5.0));
         assert!(costs.functions[1].is_background && !costs.functions[0].is_background);
-        // Sum and bursts are of the same functions, whichever they are.
+        // Sum and bursts cover the same functions, whichever they are.
         let total = costs.over(|function| function.name != "rare");
         assert_eq!((total.instructions, total.bursts), (102.0, vec![102.0; 3]));
     }

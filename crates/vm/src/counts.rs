@@ -1,20 +1,20 @@
-//! The file that the plugin counts in, seen from outside: header and slots of `count.c`, and
-//! the arrays of counters of `counters.c`, one for each CPU.
+//! The plugin's counting file, read from outside: header and slots of `count.c`, and the per-CPU
+//! arrays of counters of `counters.c`.
 //!
 //! The plugin maps the file; a reader sees the counts without stopping the guest. A slot never
-//! changes its place, so that two readings are compared slot by slot.
+//! changes its position, so two readings can be compared slot by slot.
 
 use crate::error::VmError;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The word that a header begins with: `FWCOUNT2`.
+/// Magic word of the header: `FWCOUNT2`.
 const MAGIC: u64 = 0x3254_4e55_4f43_5746;
 /// Bytes of the header and of a slot.
 const HEADER: usize = 512;
 const SLOT: usize = 24;
-/// Slots of the plugin.
+/// Number of slots of the plugin.
 const SLOTS: usize = 1 << 18;
 /// Counters of each CPU before those of the slots.
 const OWN: usize = 8;
@@ -50,14 +50,15 @@ struct Layout {
 }
 
 impl Layout {
-    /// Byte at which the counters of a CPU begin; of one more than there are: the file's length.
+    /// Returns the offset of the counters of a CPU; for the CPU after the last one, the file's
+    /// length.
     fn counters_of(self, cpu: usize) -> usize {
         let head = (HEADER + self.slots * SLOT).next_multiple_of(PAGE);
         head + cpu * (8 * (OWN + self.slots)).next_multiple_of(PAGE)
     }
 }
 
-/// The file.
+/// The counting file.
 #[derive(Debug)]
 pub struct CountFile {
     path: PathBuf,
@@ -68,7 +69,8 @@ impl CountFile {
     /// Creates an empty file for the plugin of a guest with that number of CPUs.
     ///
     /// # Errors
-    /// When it can't be made, or the disk has no room for it: QEMU would be killed there.
+    /// If the file can't be created, or the disk has no room for it: otherwise the kernel would
+    /// kill QEMU later.
     pub fn create(path: &Path, cpus: u16) -> Result<CountFile, VmError> {
         let cpus = usize::from(cpus);
         let length = Layout { slots: SLOTS, cpus }.counters_of(cpus);
@@ -79,16 +81,16 @@ impl CountFile {
         Ok(CountFile { path: path.to_owned(), file })
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The block that waits while [`CountFile::hold`] says so. It counts from the next time
-    /// on that the guest executes anything for the first time.
+    /// Sets the address of the block that waits while [`CountFile::hold`] is set. It takes effect
+    /// when the guest next executes any code for the first time.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub fn set_gate(&self, address: u64) -> Result<(), VmError> {
         self.write(Word::Gate, address)
     }
@@ -96,33 +98,33 @@ impl CountFile {
     /// Closes or opens the gate.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub fn hold(&self, closed: bool) -> Result<(), VmError> {
         self.write(Word::Hold, u64::from(closed))
     }
 
-    /// How often the guest has waited at the gate.
+    /// Returns how often the guest has waited at the gate.
     ///
     /// # Errors
-    /// When the file can't be read.
+    /// If the file can't be read.
     pub fn held(&self) -> Result<u64, VmError> {
         self.read(Word::Held)
     }
 
-    /// Blocks executed so far, of kernel and programs: stands still while the guest idles.
+    /// Returns the blocks executed so far, in kernel and programs: constant while the guest idles.
     ///
     /// # Errors
-    /// When the file can't be read.
+    /// If the file can't be read.
     pub fn blocks(&self) -> Result<u64, VmError> {
         let layout = self.layout()?;
         let at = |cpu| layout.counters_of(cpu) + 8 * Counter::Blocks as usize;
         (0..layout.cpus).try_fold(0, |sum: u64, cpu| Ok(sum.wrapping_add(self.quad(at(cpu))?)))
     }
 
-    /// Everything as it is now.
+    /// Reads all current counts.
     ///
     /// # Errors
-    /// When the file can't be read, or no plugin has written it.
+    /// If the file can't be read, or no plugin has written it.
     pub fn counts(&self) -> Result<Counts, VmError> {
         if self.read(Word::Magic)? != MAGIC {
             return Err(VmError::Counts("no plugin counts in this file".into()));
@@ -168,24 +170,24 @@ pub struct Counts {
     bytes: Vec<u8>,
 }
 
-/// What was executed at one place between two moments.
+/// Code executed at one address between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
     /// Address of the block's first instruction; 0 for programs outside of the kernel.
     pub address: u64,
     /// Instructions; a repeated string instruction counts once.
     pub instructions: u64,
-    /// Atomic ones among them (`lock`, or `xchg` with memory).
+    /// Atomic instructions among them (`lock`, or `xchg` with memory).
     pub atomics: u64,
-    /// Bytes that a repeated string instruction moved.
+    /// Bytes moved by a repeated string instruction.
     pub bytes: u64,
 }
 
 impl Counts {
-    /// What was executed since `before`.
+    /// Returns the code executed since `before`.
     ///
     /// # Errors
-    /// When more blocks were executed than there are slots: the counts lack something.
+    /// If more blocks were executed than there are slots: the counts are incomplete.
     pub fn since(&self, before: &Counts) -> Result<Vec<Executed>, VmError> {
         if self.counter(Counter::Overflow as usize) != before.counter(Counter::Overflow as usize) {
             return Err(VmError::Counts(
@@ -220,10 +222,10 @@ impl Counts {
         Ok(executed)
     }
 
-    /// A counter's sum over all CPUs.
+    /// Returns the sum of a counter over all CPUs.
     fn counter(&self, number: usize) -> u64 {
-        let of = |cpu| quad(&self.bytes, self.layout.counters_of(cpu) + 8 * number);
-        (0..self.layout.cpus).fold(0, |sum, cpu| sum.wrapping_add(of(cpu)))
+        let value_on = |cpu| quad(&self.bytes, self.layout.counters_of(cpu) + 8 * number);
+        (0..self.layout.cpus).fold(0, |sum, cpu| sum.wrapping_add(value_on(cpu)))
     }
 }
 
@@ -242,8 +244,9 @@ mod tests {
     /// Address, instructions, atomics, bytes, and executions on each of two CPUs.
     type Slot = (u64, u32, u32, u64, [u64; 2]);
 
-    /// Writes a file of two CPUs; the first has executed so much of programs, and lost so much.
-    fn written(file: &CountFile, overflow: u64, user: u64, slots: &[Slot]) {
+    /// Writes a file of two CPUs; the first one has executed `user` instructions of programs, the
+    /// second one lost `overflow` blocks.
+    fn write_counts(file: &CountFile, overflow: u64, user: u64, slots: &[Slot]) {
         let layout = Layout { slots: slots.len(), cpus: 2 };
         let mut bytes = vec![0; layout.counters_of(2)];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -270,43 +273,48 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_taken_slot_by_slot() {
+    fn since_subtracts_slot_by_slot() {
         let directory = tempfile::tempdir().unwrap();
         let file = CountFile::create(&directory.path().join("counts"), 2).unwrap();
         assert!(file.counts().is_err(), "nobody has written it");
         let copy = REPEATED;
-        written(
+        write_counts(
             &file,
             0,
             7,
             &[(0x10, 5, 1, 0, [100, 7]), (0, 0, 0, 0, [0, 0]), (0x20, 1, copy, 64, [3, 0])],
         );
         let before = file.counts().unwrap();
-        written(
+        write_counts(
             &file,
             0,
             9,
             &[(0x10, 5, 1, 0, [103, 8]), (0x30, 2, 0, 0, [0, 1]), (0x20, 1, copy, 96, [4, 0])],
         );
         let executed = file.counts().unwrap().since(&before).unwrap();
-        let of = |address, instructions, atomics, bytes| Executed {
+        let executed_at = |address, instructions, atomics, bytes| Executed {
             address,
             instructions,
             atomics,
             bytes,
         };
-        let expected = [of(0, 2, 0, 0), of(0x10, 20, 4, 0), of(0x30, 2, 0, 0), of(0x20, 1, 0, 32)];
+        let expected = [
+            executed_at(0, 2, 0, 0),
+            executed_at(0x10, 20, 4, 0),
+            executed_at(0x30, 2, 0, 0),
+            executed_at(0x20, 1, 0, 32),
+        ];
         assert_eq!(executed, expected);
         assert_eq!(file.blocks().unwrap(), 42);
-        written(&file, 1, 9, &[(0x10, 5, 1, 0, [104, 0])]);
+        write_counts(&file, 1, 9, &[(0x10, 5, 1, 0, [104, 0])]);
         assert!(file.counts().unwrap().since(&before).is_err(), "counts that lack something");
     }
 
     #[test]
-    fn the_gate_is_set_and_closed_in_the_header() {
+    fn gate_is_stored_in_header() {
         let directory = tempfile::tempdir().unwrap();
         let file = CountFile::create(&directory.path().join("counts"), 2).unwrap();
-        written(&file, 0, 0, &[]);
+        write_counts(&file, 0, 0, &[]);
         file.set_gate(0xffff_ffff_8100_0000).unwrap();
         file.hold(true).unwrap();
         assert_eq!(file.read(Word::Gate).unwrap(), 0xffff_ffff_8100_0000);

@@ -1,92 +1,92 @@
-//! What goes wrong with machines; each message names the thing and the next step.
+//! Errors of machines; each message names the object and the next step.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a machine can't be had, or was lost.
+/// An error of a machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmError {
     /// A program of the host is missing or failed.
     #[error("{program}: {why}\n  next step: {next}")]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// What it said.
+        /// Message of the program.
         why: String,
-        /// What to do.
+        /// The next step.
         next: String,
     },
     /// A file can't be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A kernel that is none, or lacks something.
+    /// An invalid or incomplete kernel.
     #[error("{}: {why}", path.display())]
     Kernel {
-        /// What was given as a kernel.
+        /// The given path.
         path: PathBuf,
-        /// What is wrong, with the next step.
+        /// The fault and the next step.
         why: String,
     },
     /// The guest's kernel died.
     #[error("the guest panicked: {text}\n  next step: read {}", log.display())]
     Panic {
-        /// Lines of its console.
+        /// Lines of the guest's console.
         text: String,
-        /// The whole console.
+        /// Log of the whole console.
         log: PathBuf,
     },
     /// The guest did not get as far as expected.
     #[error("the guest did not say `{expected}` within {seconds} s; its last words: {text}\n  next step: read {}", log.display())]
     Silent {
-        /// What was waited for.
+        /// The expected output.
         expected: String,
-        /// For how long.
+        /// The waiting time.
         seconds: u64,
-        /// Last lines of its console.
+        /// Last lines of the guest's console.
         text: String,
-        /// The whole console.
+        /// Log of the whole console.
         log: PathBuf,
     },
-    /// The guest executes nothing any more, or nothing of what it should.
+    /// The guest executes nothing any more, or none of its task.
     #[error("for {seconds} s the guest took no frame: it hangs, or its interface is down; its last words: {text}\n  next step: read {}", log.display())]
     Hangs {
-        /// For how long.
+        /// The waiting time.
         seconds: u64,
-        /// Last lines of its console.
+        /// Last lines of the guest's console.
         text: String,
-        /// The whole console.
+        /// Log of the whole console.
         log: PathBuf,
     },
-    /// KVM can't execute what the guest does.
+    /// KVM can't execute the guest's code.
     #[error(
         "KVM can't go on with this guest: {text}\n  next step: write accel = \"tcg\", or boot it on \
          a machine whose CPU virtualises by itself"
     )]
     GivenUp {
-        /// What QEMU says of it.
+        /// QEMU's message.
         text: String,
     },
     /// QEMU ended.
     #[error("QEMU has ended ({status}): {text}")]
     Ended {
-        /// How.
+        /// Exit status.
         status: String,
-        /// Its last words and the guest's.
+        /// Last words of QEMU and of the guest.
         text: String,
     },
-    /// The counts are not what they should be.
+    /// The counts are invalid.
     #[error("counts: {0}")]
     Counts(String),
 }
 
 impl VmError {
-    /// A file that can't be read or written.
+    /// Creates the error for a file that can't be read or written.
     pub(crate) fn file(path: impl Into<PathBuf>, source: io::Error) -> VmError {
         VmError::File { path: path.into(), source }
     }

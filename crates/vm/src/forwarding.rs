@@ -1,4 +1,4 @@
-//! Asks a guest that forwards what a packet costs: bursts of batches in lockstep.
+//! Measures the cost of a packet in a forwarding guest: bursts of batches in lockstep.
 
 use crate::bursts::{self, Burst, Found, Look};
 use crate::error::VmError;
@@ -8,49 +8,49 @@ use crate::wire::{Lockstep, Wire};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Stream, Template, address};
 use std::time::{Duration, Instant};
 
-/// MACs of the guest's cards, in their order, and of what is beyond them.
+/// MACs of the guest's cards, in order, and of the stations beyond them.
 pub const GUEST_MACS: [&str; 2] = ["02:00:c6:12:00:01", "02:00:c6:12:00:02"];
 /// See [`GUEST_MACS`].
 const GUEST_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
 const SENDER_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
 const SENDER: &str = "02:00:c6:12:01:01";
 const RECEIVER: &str = "02:00:c6:12:02:01";
-/// Silence after which what is missing of a batch is taken for lost.
+/// Silence after which the missing packets of a batch count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Batches of which one may be scattered: more, and a burst means nothing.
+/// Maximum share of scattered batches: with more, a burst is meaningless.
 const SCATTERED_MAX: f64 = 0.05;
 
-/// What is sent.
+/// The traffic to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Address family.
     pub family: Family,
     /// Frame size in bytes, with FCS.
     pub frame_size: u16,
-    /// Flows.
+    /// Number of flows.
     pub flows: Flows,
-    /// Packets that the guest finds at once: at most 64, the budget of a poll.
+    /// Packets that the guest finds in its ring at the same time: at most 64, the budget of a poll.
     pub batch: u16,
-    /// Batches of a burst.
+    /// Batches per burst.
     pub batches: u32,
-    /// Bursts.
+    /// Number of bursts.
     pub bursts: u32,
 }
 
-/// What was found.
+/// The result of a measurement.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What a packet costs.
+    /// Cost of a packet.
     pub found: Found,
-    /// Packets that were sent while counting.
+    /// Packets sent while counting.
     pub sent: u64,
-    /// Those of them that did not come out.
+    /// Sent packets that were not forwarded.
     pub lost: u64,
-    /// Batches that the guest did not find at once.
+    /// Batches that the guest did not find as a whole.
     pub scattered: u64,
 }
 
-/// Commands that make a guest forward between two interfaces, as argument vectors.
+/// Returns commands that make a guest forward between two interfaces, as argument vectors.
 pub fn set_up(system: System, interfaces: [&str; 2], family: Family) -> Vec<Vec<String>> {
     let commands = match system {
         System::Linux => linux(interfaces, family),
@@ -59,7 +59,7 @@ pub fn set_up(system: System, interfaces: [&str; 2], family: Family) -> Vec<Vec<
     commands.iter().map(|text| text.split(' ').map(str::to_owned).collect()).collect()
 }
 
-/// The two sides of a guest, with the MACs beyond them.
+/// Returns the two sides of a guest, with the MACs beyond them.
 fn sides(interfaces: [&str; 2]) -> [(Side, &str, &'static str); 2] {
     [(Side::Sender, interfaces[0], SENDER), (Side::Receiver, interfaces[1], RECEIVER)]
 }
@@ -71,11 +71,11 @@ fn linux(interfaces: [&str; 2], family: Family) -> Vec<String> {
     };
     let mut commands = Vec::new();
     for (side, interface, mac) in sides(interfaces) {
-        let own = address::dut_address(family, side);
+        let dut = address::dut_address(family, side);
         let peer = address::peer_address(family, side);
         let prefix = address::routed_prefix(family, side);
         commands.push(format!("ip link set {interface} up"));
-        commands.push(format!("ip {option} addr add {own} dev {interface}{nodad}"));
+        commands.push(format!("ip {option} addr add {dut} dev {interface}{nodad}"));
         commands.push(format!(
             "ip {option} neigh replace {peer} lladdr {mac} dev {interface} nud permanent"
         ));
@@ -88,15 +88,15 @@ fn linux(interfaces: [&str; 2], family: Family) -> Vec<String> {
 fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
     let (nodad, neighbour, sysctl) = match family {
         Family::Inet => ("", "arp -S", "net.inet.ip.forwarding=1"),
-        // Duplicates are looked for with frames that nobody answers.
+        // Duplicate address detection sends frames that no station answers.
         Family::Inet6 => (" -ifdisabled no_dad", "ndp -s", "net.inet6.ip6.forwarding=1"),
     };
     let mut commands = Vec::new();
     for (side, interface, mac) in sides(interfaces) {
-        let own = address::dut_address(family, side);
+        let dut = address::dut_address(family, side);
         let peer = address::peer_address(family, side);
         let prefix = address::routed_prefix(family, side);
-        commands.push(format!("ifconfig {interface} {family} {own}{nodad} up"));
+        commands.push(format!("ifconfig {interface} {family} {dut}{nodad} up"));
         commands.push(format!("{neighbour} {peer} {mac}"));
         commands.push(format!("route -n add -{family} {prefix} {peer}"));
     }
@@ -104,11 +104,11 @@ fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
     commands
 }
 
-/// Sends bursts through a guest that forwards, and counts. `tell` is told before each burst
-/// which one comes, from 1; none while the guest is warmed up.
+/// Sends bursts through a forwarding guest, and counts. Calls `tell` with the number of each burst
+/// before it starts, from 1, and with `None` for the warm-up.
 ///
 /// # Errors
-/// When it forwards nothing, does not come to rest, is gone, or QEMU does not count.
+/// If the guest forwards nothing, does not come to rest, or is gone, or if QEMU does not count.
 pub fn measure(
     running: &Running,
     wires: [&Wire; 2],
@@ -116,10 +116,10 @@ pub fn measure(
     question: &Question,
     tell: &mut dyn FnMut(Option<u32>),
 ) -> Result<Answer, VmError> {
-    let counted = bursts(running, wires, symbols, question, tell);
-    // A guest that has died says why on its console.
+    let result = bursts(running, wires, symbols, question, tell);
+    // The console of a dead guest contains the reason.
     let dead = || running.machine.console().look().err();
-    counted.map_err(|error| running.machine.explain(dead().unwrap_or(error)))
+    result.map_err(|error| running.machine.explain(dead().unwrap_or(error)))
 }
 
 fn bursts(
@@ -135,10 +135,10 @@ fn bursts(
     })?;
     let mut traffic = Traffic::new(question);
     let mut lockstep = Lockstep::new(&running.machine, counts, wires);
-    // Every flow once, and a few batches for what is set up by the first packets.
+    // Each flow once, and at least some batches for the state that the first packets create.
     let warm = (question.flows.count() / u32::from(question.batch) + 1).max(20);
-    let through = traffic.batches(&mut lockstep, warm)?;
-    if through == 0 {
+    let forwarded = traffic.batches(&mut lockstep, warm)?;
+    if forwarded == 0 {
         return Err(VmError::Counts(
             "the guest forwards nothing: none of the first packets came out\n  next step: see what \
              the change does to forwarding"
@@ -146,28 +146,28 @@ fn bursts(
         ));
     }
     bursts::begin(running)?;
-    // Stacks are known from here on, and caches fill with what every flow needs.
-    let again = if running.caches.is_some() { warm } else { 1 };
-    traffic.batches(&mut lockstep, again)?;
+    // Stacks are known from here on, and caches fill with the data of every flow.
+    let warm_batches = if running.caches.is_some() { warm } else { 1 };
+    traffic.batches(&mut lockstep, warm_batches)?;
     let before = lockstep.scattered();
     let mut bursts = Vec::new();
     let mut last = Look::at(running)?;
     let (mut sent, mut lost) = (0, 0);
     for burst in 1..=question.bursts {
         tell(Some(burst));
-        let (opened, began) = (Look::at(running)?, Instant::now());
-        let through = traffic.batches(&mut lockstep, question.batches)?;
+        let (start, began) = (Look::at(running)?, Instant::now());
+        let forwarded = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
-        let (closed, resting) = (Look::at(running)?, Instant::now());
+        let (end, resting) = (Look::at(running)?, Instant::now());
         std::thread::sleep(took);
         let scale = took.as_secs_f64() / resting.elapsed().as_secs_f64();
         last = Look::at(running)?;
         let packets = u64::from(question.batches) * u64::from(question.batch);
         sent += packets;
-        lost += packets - through;
-        let (work, idle) = (closed.since(&opened)?, last.since(&closed)?);
-        bursts.push(Burst { packets: through, work, idle, scale });
+        lost += packets - forwarded;
+        let (work, idle) = (end.since(&start)?, last.since(&end)?);
+        bursts.push(Burst { packets: forwarded, work, idle, scale });
     }
     let scattered = lockstep.scattered() - before;
     let batches = f64::from(question.batches) * f64::from(question.bursts);
@@ -182,14 +182,14 @@ fn bursts(
     Ok(Answer { found, sent, lost, scattered })
 }
 
-/// The packets, one after the other through all flows.
+/// The packets, in turn through all flows.
 struct Traffic {
     writer: FrameWriter,
     frames: Vec<Vec<u8>>,
 }
 
 impl Traffic {
-    /// The identity of these packets.
+    /// Run id of the packets.
     const RUN: u32 = 1;
 
     fn new(question: &Question) -> Traffic {
@@ -203,24 +203,24 @@ impl Traffic {
         Traffic { writer, frames: vec![frame; usize::from(batch)] }
     }
 
-    /// Sends so many batches; returns how many packets came out.
+    /// Sends `batches` batches; returns the number of forwarded packets.
     fn batches(&mut self, lockstep: &mut Lockstep<'_>, batches: u32) -> Result<u64, VmError> {
-        let mut through = 0;
+        let mut forwarded = 0;
         for number in 0..batches {
             for frame in &mut self.frames {
                 self.writer.write_next(frame, Phase::Window, 0);
             }
-            let own = |frame: &[u8]| {
+            let is_own = |frame: &[u8]| {
                 Stamp::parse_frame(frame).is_some_and(|stamp| stamp.run_id == Self::RUN)
             };
-            let came = lockstep.batch(self.frames.iter().map(Vec::as_slice), SILENCE, own)?;
-            through += came as u64;
-            // What forwards nothing is not asked again and again.
-            if number == 1 && through == 0 {
+            let arrived = lockstep.batch(self.frames.iter().map(Vec::as_slice), SILENCE, is_own)?;
+            forwarded += arrived as u64;
+            // Does not try a guest that forwards nothing again and again.
+            if number == 1 && forwarded == 0 {
                 break;
             }
         }
-        Ok(through)
+        Ok(forwarded)
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_is_set_up_by_plain_commands() {
+    fn set_up_returns_plain_commands() {
         let commands = |system, interfaces| -> Vec<String> {
             let commands = set_up(system, interfaces, Family::Inet);
             commands.iter().map(|words| words.join(" ")).collect()

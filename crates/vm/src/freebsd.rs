@@ -1,9 +1,9 @@
 //! A FreeBSD guest: booted from a disk image, made reachable over its serial console.
 //!
-//! The image is never written: what the guest writes goes to an overlay that dies with the
-//! machine. The image must offer a `login:` on its first serial port and let root in there
-//! without a password, as images for virtual machines do. A second kernel, if there is one,
-//! is put into the overlay and booted in place of the image's own.
+//! The image is never written: the guest writes to an overlay that is deleted with the machine. The
+//! image must offer a `login:` on its first serial port and let root log in there without a
+//! password, as images for virtual machines do. An optional second kernel is copied into the
+//! overlay and booted in place of the image's own.
 
 use crate::cache;
 use crate::console::Console;
@@ -16,15 +16,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Time for a boot; emulated on a busy machine it takes two minutes and more.
+/// Time for a boot; emulated on a busy machine it takes two minutes or more.
 const BOOT: Duration = Duration::from_secs(600);
-/// Time for a command on the console: the first start of sshd makes keys.
+/// Time for a command on the console: the first start of sshd generates keys.
 const COMMAND: Duration = Duration::from_secs(180);
-/// Begins what a command on the console is followed by. The quotation marks are not in it,
-/// so that a line that is echoed is not taken for it.
-const SAID: &str = "fwdlab: ";
-const SAY: &str = "echo fwdlab\": \"$?";
-/// A kernel's file, beside its modules.
+/// Prefix of the exit status after a command on the console. The typed command has quotation marks
+/// inside, so that its echo does not match.
+const STATUS_PREFIX: &str = "fwdlab: ";
+const PRINT_STATUS: &str = "echo fwdlab\": \"$?";
+/// File of a kernel, next to its modules.
 const KERNEL: &str = "kernel";
 
 /// A disk to boot from.
@@ -37,15 +37,15 @@ pub struct Image {
 }
 
 impl Image {
-    /// True when a file is one, by its name.
+    /// True if a file is a disk, by its name.
     pub fn is_one(path: &Path) -> bool {
         format(path).is_some()
     }
 
-    /// The disk at `path`; one that is compressed (`.zst`) is unpacked below `cache`, once.
+    /// Returns the disk at `path`; unpacks a compressed one (`.zst`) below `cache`, once.
     ///
     /// # Errors
-    /// When it is none, or there is no room for it.
+    /// If it is not a disk, or there is no room for it.
     pub fn find(path: &Path, cache: &Path) -> Result<Image, VmError> {
         let format = format(path).ok_or_else(|| VmError::Kernel {
             path: path.to_owned(),
@@ -57,31 +57,31 @@ impl Image {
         if path.extension().is_none_or(|extension| extension != "zst") {
             return Ok(Image { file: path.to_owned(), format });
         }
-        let made = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let made = made.unwrap_or_default().as_secs();
+        let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.unwrap_or_default().as_secs();
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = cache.join(format!("{}-{made}-{name}", meta.len()));
+        let file = cache.join(format!("{}-{modified}-{name}", meta.len()));
         if !file.exists() {
             fs::create_dir_all(cache).map_err(|source| VmError::file(cache, source))?;
-            // Whole or not at all: beside its place first.
+            // Completely or not at all: under a temporary name first.
             let part = cache::unfinished(cache, &name);
             let texts = [path.to_string_lossy(), part.to_string_lossy()];
             let arguments = ["-d", "-q", "-f", "--long=27", "-o", &texts[1], &texts[0]];
             let unpacked = tool::run("zstd", &arguments, &[], "zstd").map(drop);
-            let moved = unpacked.and_then(|()| {
+            let result = unpacked.and_then(|()| {
                 fs::rename(&part, &file).map_err(|source| VmError::file(&file, source))
             });
-            if moved.is_err() {
-                // There may be none.
+            if result.is_err() {
+                // There may be no such file.
                 let _ = fs::remove_file(&part);
             }
-            moved?;
+            result?;
         }
         Ok(Image { file, format })
     }
 }
 
-/// Format of a disk by its name.
+/// Returns the format of a disk by its name; `None` for other files.
 fn format(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".zst").unwrap_or(name);
@@ -92,23 +92,23 @@ fn format(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// A guest as it is to be.
+/// Configuration of a guest.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
-    /// Its disk.
+    /// Disk of the guest.
     pub image: &'a Image,
-    /// A kernel in place of the image's own: a directory as below /boot, with modules, or
-    /// such a one as `.tar.zst`.
+    /// A kernel in place of the image's own: a directory with the layout of one below /boot, with
+    /// modules, or such a directory as `.tar.zst`.
     pub kernel: Option<&'a Path>,
-    /// What it is beside that.
+    /// Properties common to all systems.
     pub common: Common<'a>,
 }
 
 impl Guest<'_> {
-    /// Boots it with its files in `directory`, until it answers by ssh.
+    /// Boots the guest with its files in `directory`, until it answers by ssh.
     ///
     /// # Errors
-    /// When a program is missing, or the guest does not come up.
+    /// If a program is missing, or the guest does not come up.
     pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
         let model = self.common.model();
         let interfaces = interfaces(model)?;
@@ -133,20 +133,20 @@ impl Guest<'_> {
             fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
         log_in(console)?;
         for command in set_up(public.trim()) {
-            tell(console, &command)?;
+            run_on_console(console, &command)?;
         }
-        let host_key = tell(console, "cat /etc/ssh/ssh_host_ed25519_key.pub")?;
+        let host_key = run_on_console(console, "cat /etc/ssh/ssh_host_ed25519_key.pub")?;
         let host_key = host_key.lines().map(str::trim).find(|line| line.starts_with("ssh-"));
         let host_key = host_key
             .ok_or_else(|| VmError::Counts("the guest's ssh server has no ed25519 key".into()))?;
         let config = guest::ssh_config(directory, port, host_key)?;
         if let Some(path) = self.kernel {
             let name = install(path, &config)?;
-            tell(console, &format!("echo 'kernel=\"{name}\"' >> /boot/loader.conf"))?;
+            run_on_console(console, &format!("echo 'kernel=\"{name}\"' >> /boot/loader.conf"))?;
             console.send("reboot")?;
             log_in(console)?;
-            tell(console, LISTENS)?;
-            let booted = tell(console, "sysctl -n kern.bootfile")?;
+            run_on_console(console, LISTENS)?;
+            let booted = run_on_console(console, "sysctl -n kern.bootfile")?;
             if !booted.contains(&format!("/boot/{name}/")) {
                 return Err(VmError::Kernel {
                     path: path.to_owned(),
@@ -163,31 +163,31 @@ impl Guest<'_> {
 fn log_in(console: &Console) -> Result<(), VmError> {
     console.wait_for("login:", BOOT)?;
     console.send("root")?;
-    // Of any shell that root has.
+    // Prompt of any shell that root has.
     console.wait_for("# ", COMMAND)?;
     console.send("exec /bin/sh")?;
     console.wait_for("# ", COMMAND)?;
-    console.send(&format!("PS1=; set +E +V; stty -echo; {SAY}"))?;
-    console.wait_for(SAID, COMMAND)?;
+    console.send(&format!("PS1=; set +E +V; stty -echo; {PRINT_STATUS}"))?;
+    console.wait_for(STATUS_PREFIX, COMMAND)?;
     console.wait_for("\n", COMMAND).map(drop)
 }
 
-/// Runs a command on the console; returns what it printed.
-fn tell(console: &Console, command: &str) -> Result<String, VmError> {
-    console.send(&format!("{command}; {SAY}"))?;
-    let printed = console.wait_for(SAID, COMMAND)?;
+/// Runs a command on the console; returns its output.
+fn run_on_console(console: &Console, command: &str) -> Result<String, VmError> {
+    console.send(&format!("{command}; {PRINT_STATUS}"))?;
+    let output = console.wait_for(STATUS_PREFIX, COMMAND)?;
     let status = console.wait_for("\n", COMMAND)?;
     match status.trim() {
-        "0" => Ok(printed),
+        "0" => Ok(output),
         status => Err(VmError::Counts(format!(
             "the guest's `{command}` ended with {status}: {}",
-            printed.trim()
+            output.trim()
         ))),
     }
 }
 
-/// Commands that make the guest reachable, now and after a reboot. Terminals take lines of
-/// 255 bytes.
+/// Returns the commands that make the guest reachable, now and after a reboot. Terminals accept
+/// lines of 255 bytes.
 fn set_up(public: &str) -> Vec<String> {
     let (host, guest) = machine::ADMIN;
     let options = "-o UseDNS=no -o PermitRootLogin=prohibit-password -o MaxSessions=64";
@@ -200,7 +200,7 @@ fn set_up(public: &str) -> Vec<String> {
         ),
         format!("echo 'sshd_enable=YES sshd_flags=\"{options}\"' >> /etc/rc.conf"),
         "echo 'background_fsck=NO' >> /etc/rc.conf".to_owned(),
-        // The clock ticks as often where packets come as where none do.
+        // The clock ticks at the same rate with and without packets.
         format!("echo {CLOCK} >> /etc/sysctl.conf; sysctl {CLOCK}"),
         format!("ifconfig vtnet0 inet {guest}/24"),
         "service sshd restart".to_owned(),
@@ -213,10 +213,10 @@ fn set_up(public: &str) -> Vec<String> {
 const LISTENS: &str = "until netstat -anp tcp | grep -q '[.]22 .*LISTEN'; do sleep 0.2; done";
 /// See eventtimers(4).
 const CLOCK: &str = "kern.eventtimer.idletick=1";
-/// Ends what would wake the guest a minute after its start.
+/// Ends processes that would wake the guest a minute after its start.
 const QUIET: &str = "pkill -f 'rc autoboot'; pkill -x sleep; true";
 
-/// Puts a kernel into the guest; returns its name below /boot.
+/// Copies a kernel into the guest; returns its name below /boot.
 fn install(path: &Path, config: &Path) -> Result<String, VmError> {
     let wrong = |why: &str| VmError::Kernel { path: path.to_owned(), why: why.to_owned() };
     let text = path.to_string_lossy();
@@ -233,30 +233,30 @@ fn install(path: &Path, config: &Path) -> Result<String, VmError> {
             "no kernel: give a directory that holds a file `kernel` and its modules",
         ));
     }
-    let named = match top.first() {
+    let given_name = match top.first() {
         Some(&".") | None => path.file_name().unwrap_or_default().to_str().unwrap_or_default(),
         Some(name) => *name,
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if named.is_empty() || !named.chars().all(is_plain) {
+    if given_name.is_empty() || !given_name.chars().all(is_plain) {
         return Err(wrong("a kernel's name has letters, digits, `.`, `_` and `-` only"));
     }
-    // The image's own stays as it is.
-    let name = if named == KERNEL { "kernel.given" } else { named };
+    // The image's own kernel stays unchanged.
+    let name = if given_name == KERNEL { "kernel.given" } else { given_name };
     let unpack = format!("mkdir -p /boot/{name} && tar -C /boot/{name} --strip-components 1 -xf -");
     guest::ssh(config, &unpack, &archive)?;
     Ok(name.to_owned())
 }
 
-/// Interfaces for traffic: where their driver is also that of the one for administration,
-/// they come after it.
+/// Returns the interfaces for traffic: they come after the administrative one if it has the same
+/// driver.
 fn interfaces(model: Model) -> Result<[&'static str; 2], VmError> {
     match model {
         Model::Virtio => Ok(["vtnet1", "vtnet2"]),
         Model::Vmxnet3 => Ok(["vmx0", "vmx1"]),
         Model::Igb => Ok(["igb0", "igb1"]),
         Model::E1000 => Ok(["em0", "em1"]),
-        // Seen with QEMU 7.2 and FreeBSD 13.2.
+        // Observed with QEMU 7.2 and FreeBSD 13.2.
         Model::E1000e => Err(VmError::Counts(
             "a guest of FreeBSD hangs when QEMU's e1000e comes up\n  next step: take virtio, \
              vmxnet3 or e1000"
@@ -265,12 +265,12 @@ fn interfaces(model: Model) -> Result<[&'static str; 2], VmError> {
     }
 }
 
-/// Address of the function at which batches are gathered: it is called once for an
-/// interrupt, before the driver looks for frames.
+/// Returns the address of the function at which batches are gathered: it is called once per
+/// interrupt, before the driver checks for frames.
 fn gate(symbols: &Symbols, model: Model) -> Result<u64, VmError> {
     let function = match model {
         Model::Virtio => "vtnet_rx_vq_process",
-        // Those whose rings iflib(9) works through.
+        // The drivers whose rings iflib(9) processes.
         Model::E1000 | Model::E1000e | Model::Vmxnet3 | Model::Igb => "_task_fn_rx",
     };
     symbols.address(function).ok_or_else(|| {
@@ -284,7 +284,7 @@ mod tests {
     use std::io::{Read, Write};
 
     #[test]
-    fn disks_are_known_by_name_and_unpacked_once() {
+    fn find_recognises_disks_and_unpacks_once() {
         for (name, format) in
             [("a.raw.zst", Some("raw")), ("b.qcow2", Some("qcow2")), ("c.deb", None)]
         {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_have_their_gates() {
+    fn gate_is_found_by_driver() {
         let symbols = Symbols::of_kallsyms("ffffffff80414060 t vtnet_rx_vq_process\n");
         assert_eq!(gate(&symbols, Model::Virtio).unwrap(), 0xffff_ffff_8041_4060);
         assert!(gate(&symbols, Model::Vmxnet3).unwrap_err().to_string().contains("_task_fn_rx"));
@@ -319,15 +319,15 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_on_the_console_is_told() {
+    fn run_on_console_reports_failed_command() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("console");
         let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let console = Console::connect(&socket, Path::new("log"), Duration::from_secs(5)).unwrap();
         let mut guest = listener.accept().unwrap().0;
         guest.write_all(b"key\r\nfwdlab: 0\r\nno such file\r\nfwdlab: 1\r\n").unwrap();
-        assert_eq!(tell(&console, "cat key").unwrap().trim(), "key");
-        let error = tell(&console, "cat other").unwrap_err().to_string();
+        assert_eq!(run_on_console(&console, "cat key").unwrap().trim(), "key");
+        let error = run_on_console(&console, "cat other").unwrap_err().to_string();
         assert!(error.contains("`cat other` ended with 1: no such file"), "{error}");
         let mut typed = [0; 31];
         guest.read_exact(&mut typed).unwrap();
@@ -335,10 +335,10 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_takes_every_line() {
+    fn set_up_commands_fit_terminal_lines() {
         let key = "ssh-ed25519 ".to_owned() + &"A".repeat(68) + " fwdlab";
         for command in set_up(&key) {
-            assert!(command.len() + SAY.len() < 250, "{command}");
+            assert!(command.len() + PRINT_STATUS.len() < 250, "{command}");
         }
     }
 }

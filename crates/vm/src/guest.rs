@@ -1,4 +1,4 @@
-//! A guest that answers, whatever system it is, and how it is reached.
+//! A running guest of any system, and the ways to reach it.
 
 use crate::caches::{CacheFile, Model};
 use crate::calls::CallFile;
@@ -11,10 +11,10 @@ use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Name of the guest in its configuration of ssh.
+/// Host name of the guest in its ssh configuration.
 pub const NAME: &str = "dut";
 
-/// What runs in it.
+/// Operating system of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// Linux.
@@ -23,27 +23,27 @@ pub enum System {
     FreeBsd,
 }
 
-/// What is looked at beside instructions, where they are counted: each makes it slower.
+/// Optional counts in addition to instructions; each makes the guest slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountOptions {
-    /// Who calls whom.
+    /// Count by caller.
     pub calls: bool,
-    /// What a model of caches misses.
+    /// Model cache misses.
     pub caches: bool,
 }
 
-/// What a guest is to be, whatever runs in it.
+/// Properties of a guest that do not depend on its system.
 #[derive(Clone, Debug)]
 pub struct Common<'a> {
-    /// What executes it.
+    /// Accelerator.
     pub accel: Accel,
     /// CPUs.
     pub cpus: u16,
     /// Memory in MiB.
     pub memory: u32,
-    /// Cards for traffic, all of one model.
+    /// Network cards for traffic, all of one model.
     pub nics: Vec<Nic>,
-    /// What is looked at beside instructions, where they are counted.
+    /// Optional counts in addition to instructions.
     pub also: CountOptions,
     /// A directory that survives this process: for the plugin, and the console's log.
     pub cache: &'a Path,
@@ -55,11 +55,11 @@ impl Common<'_> {
         self.nics.first().map_or(Card::Virtio, |nic| nic.model)
     }
 
-    /// Boots it with its files in `directory`; `up` waits until it answers at `ssh_port`, tells
-    /// the gate of its counts, and returns the configuration of ssh that reaches it.
+    /// Boots the guest with its files in `directory`. `up` waits until the guest answers at
+    /// `ssh_port`, sets the gate of its counts, and returns the ssh configuration that reaches it.
     ///
     /// # Errors
-    /// When QEMU does not start, or the guest does not come up: with QEMU's last words then.
+    /// If QEMU does not start, or the guest does not come up: then with QEMU's last words.
     pub(crate) fn boot(
         &self,
         (system, boot): (System, Boot),
@@ -92,38 +92,39 @@ impl Common<'_> {
 pub struct Running {
     /// The machine.
     pub machine: Machine,
-    /// What it executes; none where nobody counts.
+    /// File with its instruction counts; `None` if nothing counts.
     pub counts: Option<CountFile>,
-    /// Who calls whom there; none where nobody asks.
+    /// File with its call tree; `None` if calls are not followed.
     pub calls: Option<CallFile>,
-    /// What a model of caches misses; none where nobody asks.
+    /// File of the cache model; `None` without a model.
     pub caches: Option<CacheFile>,
-    /// Configuration of ssh that reaches it as `dut` (`ssh -F`).
+    /// The ssh configuration that reaches the guest as `dut` (`ssh -F`).
     pub ssh_config: PathBuf,
-    /// What runs in it.
+    /// Operating system.
     pub system: System,
-    /// Its interfaces for traffic: where frames go in, and where they come out.
+    /// Interfaces for traffic: input and output.
     pub interfaces: [String; 2],
 }
 
 impl Running {
-    /// The functions of its kernel, with those of what is loaded now.
+    /// Returns the functions of its kernel and of the loaded modules.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the guest does not answer.
     pub fn symbols(&self) -> Result<Symbols, VmError> {
         symbols(self.system, &self.ssh_config)
     }
 }
 
-/// Prints what a FreeBSD has loaded, with its functions, as [`Symbols::of_modules`] reads it.
+/// Command that prints the loaded modules of a FreeBSD with their functions, in the format of
+/// [`Symbols::of_modules`].
 pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
                        while read at file; do echo module $at $file; nm $file; done";
 
-/// The functions of a guest's kernel, and of its modules where they are loaded.
+/// Returns the functions of a guest's kernel and of its modules, at their load addresses.
 ///
 /// # Errors
-/// When the guest does not answer.
+/// If the guest does not answer.
 pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmError> {
     let symbols = match system {
         System::Linux => Symbols::of_kallsyms(&ssh(ssh_config, "cat /proc/kallsyms", &[])?),
@@ -137,10 +138,10 @@ pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmEr
     }
 }
 
-/// Runs a command in the guest; returns what it printed.
+/// Runs a command in the guest; returns its output.
 ///
 /// # Errors
-/// When the guest can't be reached, or the command fails.
+/// If the guest can't be reached, or the command fails.
 pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, VmError> {
     let config = config.to_string_lossy();
     let arguments = ["-F", &config, "-o", "BatchMode=yes", NAME, command];
@@ -148,7 +149,7 @@ pub(crate) fn ssh(config: &Path, command: &str, input: &[u8]) -> Result<String, 
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// The files that a guest is counted in, and the plugin as QEMU is told of it.
+/// Counting files of a guest, and the plugin as passed to QEMU.
 #[derive(Debug, Default)]
 struct Counting {
     counts: Option<CountFile>,
@@ -157,24 +158,24 @@ struct Counting {
     plugin: Option<Plugin>,
 }
 
-/// The files that a guest is counted in, and what QEMU is told of them. Nothing where nobody
+/// Creates the counting files of a guest, and the plugin as passed to QEMU. Empty if nothing
 /// counts.
 ///
 /// # Errors
-/// When the plugin can't be compiled, or there is no room for the counts.
+/// If the plugin can't be compiled, or there is no room for the counts.
 fn counting(guest: &Common<'_>, directory: &Path) -> Result<Counting, VmError> {
     if guest.accel != Accel::Counted {
         return Ok(Counting::default());
     }
-    let also = guest.also;
+    let options = guest.also;
     let counts = CountFile::create(&directory.join("counts"), guest.cpus)?;
-    let calls = also.calls.then(|| CallFile::create(&directory.join("calls")));
+    let calls = options.calls.then(|| CallFile::create(&directory.join("calls")));
     let calls = calls.transpose()?;
     let model = || CacheFile::create(&directory.join("caches"), Model::default());
-    let caches = also.caches.then(model).transpose()?;
+    let caches = options.caches.then(model).transpose()?;
     let mut plugin = Plugin::new(guest.cache)?.with(&format!("counts={}", counts.path().display()));
     match &calls {
-        // Stacks are followed from where threads begin.
+        // Stacks have to be followed from the start of threads.
         Some(calls) => plugin = plugin.with(&format!("calls={}", calls.path().display())),
         None if guest.cpus == 1 => plugin = plugin.with("from=gate"),
         None => {}
@@ -185,10 +186,10 @@ fn counting(guest: &Common<'_>, directory: &Path) -> Result<Counting, VmError> {
     Ok(Counting { counts: Some(counts), calls, caches, plugin: Some(plugin) })
 }
 
-/// Makes a pair of keys below `directory`.
+/// Generates a key pair below `directory`.
 ///
 /// # Errors
-/// When it can't.
+/// If ssh-keygen fails.
 pub(crate) fn key(directory: &Path, name: &str) -> Result<(), VmError> {
     let file = directory.join(name);
     let text = file.to_string_lossy();
@@ -196,11 +197,11 @@ pub(crate) fn key(directory: &Path, name: &str) -> Result<(), VmError> {
     tool::run("ssh-keygen", &arguments, &[], "openssh-client").map(drop)
 }
 
-/// Writes a configuration of ssh that reaches the guest, which shows the key `host_key`, with
-/// the key below `directory`.
+/// Writes an ssh configuration that reaches the guest with the key below `directory`; the guest
+/// presents the key `host_key`.
 ///
 /// # Errors
-/// When a file can't be written.
+/// If a file can't be written.
 pub(crate) fn ssh_config(directory: &Path, port: u16, host_key: &str) -> Result<PathBuf, VmError> {
     let write = |name: &str, text: String| {
         let file = directory.join(name);

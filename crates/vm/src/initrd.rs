@@ -1,7 +1,6 @@
-//! The small system that a Linux guest boots into: an archive of cpio's "newc" form
-//! (Documentation/driver-api/early-userspace/buffer-format.rst of Linux), with a static
-//! busybox, the modules that are needed, and whatever programs of this machine are asked
-//! for, with their libraries.
+//! The small system that a Linux guest boots into: a cpio archive in "newc" format
+//! (Documentation/driver-api/early-userspace/buffer-format.rst of Linux) with a static busybox, the
+//! required modules, and selected programs of this machine with their libraries.
 
 use crate::error::VmError;
 use crate::tool;
@@ -9,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Types of files, as `stat(2)` has them.
+/// Types of files as in `stat(2)`.
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const CHARACTER: u32 = 0o020_000;
@@ -25,7 +24,7 @@ pub struct Initrd {
 }
 
 impl Initrd {
-    /// With nothing but a console to speak on.
+    /// Creates an archive with only a console and the empty directories of a system.
     pub fn new() -> Initrd {
         let mut initrd = Initrd::default();
         initrd.device("dev/console", 5, 1);
@@ -34,7 +33,7 @@ impl Initrd {
         initrd
     }
 
-    /// Adds a file with its permissions. Of two of one name the first stays.
+    /// Adds a file with its permissions. The first of two files of the same name wins.
     pub fn file(&mut self, name: &str, permissions: u32, content: &[u8]) {
         self.parents(name);
         if self.names.insert(name.to_owned()) {
@@ -50,7 +49,7 @@ impl Initrd {
         }
     }
 
-    /// Adds a directory and those that it is in.
+    /// Adds a directory and its parents.
     pub fn directory(&mut self, name: &str) {
         self.parents(name);
         if !name.is_empty() && self.directories.insert(name.to_owned()) {
@@ -58,10 +57,10 @@ impl Initrd {
         }
     }
 
-    /// Adds a program of this machine, by path or name, with the libraries that it needs.
+    /// Adds a program of this machine, by path or name, with its libraries.
     ///
     /// # Errors
-    /// When it or one of its libraries is missing; `package` says what holds it.
+    /// If it or one of its libraries is missing; `package` is the package that contains it.
     pub fn program(&mut self, name: &str, package: &str) -> Result<(), VmError> {
         let path = tool::find(name).ok_or_else(|| VmError::Program {
             program: name.to_owned(),
@@ -69,9 +68,9 @@ impl Initrd {
             next: format!("install {package}"),
         })?;
         self.copy(&path, 0o755)?;
-        // A static program has none, and ldd says so by its status.
-        let listed = tool::run("ldd", &[&path.to_string_lossy()], &[], "libc-bin");
-        for library in libraries(&String::from_utf8_lossy(&listed.unwrap_or_default())) {
+        // A static program has no libraries; ldd reports that by its exit status.
+        let listing = tool::run("ldd", &[&path.to_string_lossy()], &[], "libc-bin");
+        for library in libraries(&String::from_utf8_lossy(&listing.unwrap_or_default())) {
             self.copy(Path::new(&library), 0o755)?;
         }
         Ok(())
@@ -125,7 +124,7 @@ impl Initrd {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// The whole.
+    /// Returns the archive.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.inode = 0;
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
@@ -133,7 +132,8 @@ impl Initrd {
     }
 }
 
-/// Paths that `ldd` lists: `libc.so.6 => /lib/libc.so.6 (0x...)`, and the loader by itself.
+/// Returns the paths that `ldd` lists: `libc.so.6 => /lib/libc.so.6 (0x...)`, and the loader by
+/// itself.
 fn libraries(text: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| line.split_ascii_whitespace().find(|word| word.starts_with('/')))
@@ -146,26 +146,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpio_reads_it() {
+    fn cpio_reads_the_archive() {
         let mut initrd = Initrd::new();
         initrd.file("etc/ssh/key", 0o600, b"secret");
         initrd.file("etc/ssh/key", 0o644, b"another");
         initrd.link("bin/sh", "busybox");
         let bytes = initrd.into_bytes();
         assert_eq!(bytes.len() % 4, 0);
-        let listed = match tool::run("cpio", &["-itv", "--quiet"], &bytes, "cpio") {
-            Ok(listed) => String::from_utf8(listed).unwrap(),
+        let listing = match tool::run("cpio", &["-itv", "--quiet"], &bytes, "cpio") {
+            Ok(listing) => String::from_utf8(listing).unwrap(),
             Err(error) => {
                 assert!(error.to_string().contains("No such file"), "{error}");
                 return fwdlab_testdata::skip("cpio is not installed");
             }
         };
-        let of = |name: &str| listed.lines().filter(|line| line.contains(name)).collect::<Vec<_>>();
-        assert_eq!(of("etc/ssh/key").len(), 1, "{listed}");
-        assert!(of("etc/ssh/key")[0].starts_with("-rw-------"), "{listed}");
-        assert!(of("bin/sh -> busybox")[0].starts_with('l'), "{listed}");
-        assert!(of("dev/console")[0].starts_with("crw-------"), "{listed}");
-        assert_eq!(of(" etc").len(), 3, "{listed}");
+        let lines_with =
+            |name: &str| listing.lines().filter(|line| line.contains(name)).collect::<Vec<_>>();
+        assert_eq!(lines_with("etc/ssh/key").len(), 1, "{listing}");
+        assert!(lines_with("etc/ssh/key")[0].starts_with("-rw-------"), "{listing}");
+        assert!(lines_with("bin/sh -> busybox")[0].starts_with('l'), "{listing}");
+        assert!(lines_with("dev/console")[0].starts_with("crw-------"), "{listing}");
+        assert_eq!(lines_with(" etc").len(), 3, "{listing}");
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! Whole machines as devices under test: guests of QEMU, made, booted and watched, and
-//! what they execute counted.
+//! Whole machines as devices under test: creates, boots and watches guests of QEMU, and counts what
+//! they execute.
 //!
-//! A guest under emulation (TCG) says nothing about time. What it *executes* is exact: a
-//! plugin of QEMU counts every instruction of an unchanged kernel binary, so that the
-//! cost of a packet is known by function, the same on a noisy shared machine as on a
-//! quiet one, and without any privilege.
+//! A guest under emulation (TCG) provides no information about time. The code it *executes* is
+//! exact: a plugin of QEMU counts every instruction of an unchanged kernel binary. The cost of a
+//! packet is thus known by function, is the same on a noisy shared machine as on a quiet one, and
+//! needs no privileges.
 //!
-//! [`linux`] boots a guest of Linux: [`kernel`] finds kernel and modules, [`initrd`] makes
-//! the small system around them; [`freebsd`] boots one of FreeBSD from a disk. Either is a
-//! [`guest`] then. [`machine`] runs QEMU, [`console`] reads the guest's serial line and names a panic,
-//! [`wire`] joins the guest's data interfaces to this process, [`plugin`] and [`counts`]
-//! count, [`calls`] knows who calls whom, [`caches`] models caches, [`bursts`] are what was counted, [`forwarding`] asks a guest, [`symbols`] gives addresses their functions, and [`costs`] is what a packet
-//! costs.
+//! [`linux`] boots a Linux guest: [`kernel`] finds kernel and modules, [`initrd`] builds the small
+//! system around them. [`freebsd`] boots a FreeBSD guest from a disk. Either is then a [`guest`].
+//! [`machine`] runs QEMU, [`console`] reads the guest's serial line and recognises panics, and
+//! [`wire`] connects the guest's data interfaces to this process. [`plugin`] and [`counts`] count,
+//! [`calls`] follows calls, and [`caches`] models caches. [`bursts`] collects the counts,
+//! [`forwarding`] measures a guest, [`symbols`] maps addresses to functions, and [`costs`] computes
+//! the cost of a packet.
 //!
-//! Instructions are not time: caches, branches and contention between CPUs are invisible
-//! here.
+//! Instructions are not time: caches, branches and contention between CPUs are invisible here.
 #![forbid(unsafe_code)]
 
 pub mod bursts;

@@ -1,10 +1,10 @@
-//! A Linux guest: its small system, its boot, and how it is reached.
+//! A Linux guest: its small system, its boot, and the ways to reach it.
 //!
-//! The system is a busybox, the modules of the data interfaces, `ip`, `nft` and an ssh
-//! server with a key of its own: the same commands configure it as any other machine. Its
-//! first process loads the modules and then waits, before any interface is up, until it
-//! is told to go on: that is when the gate of the counts is set, since the address of the
-//! function there is known only now and code is translated when it first runs.
+//! The system consists of busybox, the modules of the data interfaces, `ip`, `nft` and an ssh
+//! server with its own key: the same commands configure it as any other machine. Its first process
+//! loads the modules and then waits for a command before it brings any interface up. At that point
+//! fwdlab sets the gate of the counts: the address of its function is known only then, and code is
+//! translated when it first runs.
 
 use crate::console::Console;
 use crate::counts::CountFile;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use crate::guest::{NAME, Running};
 
-/// Programs of this machine that the guest gets, and what holds them.
+/// Programs of this machine that the guest gets, and their packages.
 const PROGRAMS: [(&str, &str); 5] = [
     ("dash", "dash"),
     ("ip", "iproute2"),
@@ -37,28 +37,28 @@ const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft
 const NAT: [&str; 3] = ["nft_chain_nat", "nft_masq", "nft_nat"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
 const BOOT: Duration = Duration::from_secs(240);
-/// Said when the modules are loaded, and when ssh answers.
+/// Printed after the modules are loaded, and when ssh answers.
 const LOADED: &str = "fwdlab: modules are loaded";
 const UP: &str = "fwdlab: up";
 
-/// A guest as it is to be.
+/// Configuration of a guest.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
-    /// Its kernel.
+    /// Kernel of the guest.
     pub kernel: &'a Kernel,
-    /// Whether a firewall may be wanted.
+    /// True if the guest may need a firewall.
     pub firewall: bool,
     /// True if rulesets may translate addresses.
     pub nat: bool,
-    /// What it is beside that.
+    /// Properties common to all systems.
     pub common: Common<'a>,
 }
 
 impl Guest<'_> {
-    /// Boots it with its files in `directory`, until it answers by ssh.
+    /// Boots the guest with its files in `directory`, until it answers by ssh.
     ///
     /// # Errors
-    /// When a program is missing, or the guest does not come up.
+    /// If a program is missing, or the guest does not come up.
     pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
         let model = self.common.model();
         let port = machine::free_port()?;
@@ -66,9 +66,9 @@ impl Guest<'_> {
         let initrd = directory.join("initrd");
         fs::write(&initrd, self.initrd(directory, model)?)
             .map_err(|source| VmError::file(&initrd, source))?;
-        // Counted: locks stay as on several CPUs, and the clock ticks as often where it idles, so
-        // that ticks are background. Emulated on a busy machine ticks come too late for Linux's
-        // look whether the timer works, which ends in a panic; under KVM Linux leaves it out.
+        // Counted: locks stay as on several CPUs, and the clock also ticks while the guest idles,
+        // so that ticks are background. Emulated on a busy machine, ticks are too late for Linux's
+        // check of the timer, which ends in a panic; under KVM Linux skips the check.
         let options = match self.common.accel {
             Accel::Counted => "no_timer_check nokaslr noreplace-smp nohz=off",
             Accel::Tcg => "no_timer_check",
@@ -86,17 +86,17 @@ impl Guest<'_> {
         })
     }
 
-    /// The guest's system.
+    /// Builds the guest's system.
     fn initrd(&self, directory: &Path, model: Model) -> Result<Vec<u8>, VmError> {
-        let mut wanted =
+        let mut names =
             vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
         if self.firewall {
-            wanted.extend(FIREWALL);
+            names.extend(FIREWALL);
         }
         if self.nat {
-            wanted.extend(NAT);
+            names.extend(NAT);
         }
-        let modules = self.kernel.modules(&wanted)?;
+        let modules = self.kernel.modules(&names)?;
         let mut initrd = Initrd::new();
         let read = |name: &str| {
             let path = directory.join(name);
@@ -109,7 +109,7 @@ impl Guest<'_> {
         for part in parts_of_sshd(&SSHD_PARTS) {
             initrd.program(&part.to_string_lossy(), "openssh-server")?;
         }
-        // Busybox's own shell runs its applets in place of programs of the same name.
+        // Busybox's own shell runs its applets instead of programs of the same name.
         initrd.link("bin/sh", "/usr/bin/dash");
         initrd.file(
             "init",
@@ -131,7 +131,7 @@ impl Guest<'_> {
         Ok(initrd.into_bytes())
     }
 
-    /// Keys of both sides, and a configuration of ssh that reaches the guest with them.
+    /// Generates keys for both sides, and an ssh configuration that reaches the guest with them.
     fn keys(&self, directory: &Path, port: u16) -> Result<PathBuf, VmError> {
         ["key", "host_key"].iter().try_for_each(|name| guest::key(directory, name))?;
         let public = directory.join("host_key.pub");
@@ -141,17 +141,17 @@ impl Guest<'_> {
     }
 }
 
-/// Waits until the guest is up, and sets the gate on the way.
+/// Waits until the guest is up, and sets the gate during the boot.
 fn up(console: &Console, counts: Option<&CountFile>, model: Model) -> Result<(), VmError> {
-    let said = console.wait_for(LOADED, BOOT)?;
+    let output = console.wait_for(LOADED, BOOT)?;
     if let Some(counts) = counts {
-        counts.set_gate(gate(&said, model)?)?;
+        counts.set_gate(gate(&output, model)?)?;
     }
     console.send("go")?;
     console.wait_for(UP, BOOT).map(drop)
 }
 
-/// The programs that the installed sshd executes.
+/// Returns the programs that the installed sshd executes.
 fn parts_of_sshd(directories: &[&str]) -> Vec<PathBuf> {
     let entries = directories.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten();
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -166,7 +166,7 @@ fn parts_of_sshd(directories: &[&str]) -> Vec<PathBuf> {
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
                       sshd:x:100:65534::/run/sshd:/bin/false\n";
 
-/// The ssh server of a guest that only this process reaches.
+/// Configuration of the ssh server: only this process reaches the guest.
 const SSHD: &str = "HostKey /etc/ssh/host_key\n\
                     PermitRootLogin prohibit-password\n\
                     PasswordAuthentication no\n\
@@ -176,7 +176,8 @@ const SSHD: &str = "HostKey /etc/ssh/host_key\n\
                     MaxSessions 64\n\
                     PidFile none\n";
 
-/// The guest's first process. The ssh server forks before it listens, so that is waited for.
+/// Returns the script of the guest's first process. The ssh server forks before it listens, so the
+/// script waits for that.
 fn script(modules: &[&str], model: Model) -> String {
     let load: String = modules.iter().map(|name| format!("insmod /modules/{name}.ko\n")).collect();
     let (poll, mac) = (model.poll(), machine::ADMIN_MAC);
@@ -213,9 +214,9 @@ fn script(modules: &[&str], model: Model) -> String {
     )
 }
 
-/// Address of the function at which batches are gathered, from what the guest said.
-fn gate(said: &str, model: Model) -> Result<u64, VmError> {
-    said.lines()
+/// Returns the address of the function at which batches are gathered, from the guest's output.
+fn gate(output: &str, model: Model) -> Result<u64, VmError> {
+    output.lines()
         .filter_map(|line| line.trim().strip_prefix("fwdlab: gate "))
         .find_map(|line| u64::from_str_radix(line.split(' ').next()?, 16).ok())
         .ok_or_else(|| {
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_sshd_are_found_by_name() {
+    fn parts_of_sshd_finds_programs_by_name() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["sshd-session", "sshd-auth", "sftp-server"] {
             fs::write(directory.path().join(name), "").unwrap();
@@ -245,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_is_read_from_the_console() {
-        let said = "[ 1.2] x\r\nfwdlab: gate ffffffffc0003f50 t virtnet_poll\t[virtio_net]\r\n";
-        assert_eq!(gate(said, Model::Virtio).unwrap(), 0xffff_ffff_c000_3f50);
+    fn gate_is_read_from_console_output() {
+        let output = "[ 1.2] x\r\nfwdlab: gate ffffffffc0003f50 t virtnet_poll\t[virtio_net]\r\n";
+        assert_eq!(gate(output, Model::Virtio).unwrap(), 0xffff_ffff_c000_3f50);
         let error = gate("", Model::E1000e).unwrap_err().to_string();
         assert!(error.contains("e1000e_poll"), "{error}");
     }

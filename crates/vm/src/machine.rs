@@ -1,8 +1,8 @@
 //! QEMU: its arguments, its process, its files.
 //!
-//! A machine's disk is an overlay: the image that it was made from is never written. All
-//! its files lie in one directory of its own. QEMU dies with the thread that started it,
-//! however that ends; directories that a killed process left are removed by [`clean`].
+//! A machine's disk is an overlay: the image below it is never written. All files of a machine are
+//! in one directory of its own. QEMU dies with the thread that started it, however the thread ends;
+//! [`clean`] removes directories left by killed processes.
 
 pub use crate::cache::clean_cache;
 use crate::cache::start_of;
@@ -19,26 +19,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Begins the name of every machine's directory; a process number and its start follow.
+/// Prefix of the names of machines' directories; process id and start time follow.
 const PREFIX: &str = "fwdlab-vm-";
-/// Addresses of the network for administration, which exists inside QEMU only: the host's
-/// and the guest's (RFC 5737).
+/// Host and guest addresses of the administrative network, which exists only inside QEMU (RFC
+/// 5737).
 pub const ADMIN: (&str, &str) = ("192.0.2.2", "192.0.2.15");
-/// MAC of the interface for administration.
+/// MAC of the administrative interface.
 pub const ADMIN_MAC: &str = "02:00:c6:12:00:00";
-/// What executes the guest.
+/// Accelerator of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accel {
-    /// The CPU itself.
+    /// The host CPU.
     Kvm,
-    /// QEMU's emulation, whose time is no machine's.
+    /// QEMU's emulation, whose timing matches no real machine.
     Tcg,
-    /// The same while a plugin counts what it executes, exactly.
+    /// Emulation with a plugin that counts executed instructions exactly.
     Counted,
 }
 
 impl Accel {
-    /// As QEMU and experiments call it.
+    /// Name in QEMU and in experiments.
     pub fn name(self) -> &'static str {
         match self {
             Accel::Kvm => "kvm",
@@ -46,31 +46,32 @@ impl Accel {
         }
     }
 
-    /// QEMU's words for it, and for the `cpus` that a guest sees.
+    /// Returns QEMU's arguments for the accelerator, and for the CPU model of a guest with `cpus`
+    /// CPUs.
     pub(crate) fn arguments(self, cpus: u16) -> [&'static str; 2] {
         // An idle loop that waits by MONITOR spins under emulation.
         let emulated = "max,-monitor";
         match self {
             Accel::Kvm => ["kvm", "host"],
             Accel::Tcg => ["tcg,thread=multi", emulated],
-            // A CPU with a thread of its own tells the plugin when it idles.
+            // A CPU with its own thread notifies the plugin when it idles.
             Accel::Counted if cpus == 1 => ["tcg,thread=multi", emulated],
-            // Additions of the plugin are exact when one thread executes all CPUs.
+            // The plugin's additions are exact if one thread executes all CPUs.
             Accel::Counted => ["tcg,thread=single", emulated],
         }
     }
 }
 
-/// What is booted.
+/// The system to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Boot {
-    /// A kernel of Linux.
+    /// A Linux kernel.
     Linux {
         /// The image.
         image: PathBuf,
-        /// The system around it.
+        /// The initial system.
         initrd: PathBuf,
-        /// Its command line.
+        /// The kernel command line.
         append: String,
     },
     /// A disk.
@@ -82,31 +83,31 @@ pub enum Boot {
     },
 }
 
-/// A machine as it is to be.
+/// Configuration of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// What executes it.
+    /// Accelerator.
     pub accel: Accel,
     /// CPUs.
     pub cpus: u16,
     /// Memory in MiB.
     pub memory: u32,
-    /// What is booted.
+    /// The system to boot.
     pub boot: Boot,
-    /// Model of the card for administration.
+    /// Model of the administrative card.
     pub admin: Model,
     /// Port of 127.0.0.1 that leads to the guest's ssh.
     pub ssh_port: u16,
-    /// Cards for traffic, in their order.
+    /// Cards for traffic, in order.
     pub nics: Vec<Nic>,
     /// The plugin that counts; `None` if instructions are not counted.
     pub plugin: Option<Plugin>,
-    /// Where what the guest says on its serial line is kept; it outlives the machine.
+    /// Log of the serial line; it outlives the machine.
     pub log: PathBuf,
 }
 
 impl Spec {
-    /// Arguments of QEMU for a machine whose files lie in `directory`.
+    /// Returns QEMU's arguments for a machine with its files in `directory`.
     fn arguments(&self, directory: &Path) -> Vec<String> {
         let file = |name: &str| directory.join(name).display().to_string();
         let [accel, cpu] = self.accel.arguments(self.cpus);
@@ -132,7 +133,7 @@ impl Spec {
         .map(str::to_owned)
         .into();
         let mut add = |words: [String; 2]| arguments.extend(words);
-        // It begins when somebody listens: what is said before is lost to who waits for it.
+        // QEMU waits for a listener: otherwise early output would be lost.
         add([
             "-chardev".into(),
             format!(
@@ -147,7 +148,7 @@ impl Spec {
                 add(["-kernel".into(), image.display().to_string()]);
                 add(["-initrd".into(), initrd.display().to_string()]);
                 add(["-append".into(), append.clone()]);
-                // Nothing of it would be left.
+                // The machine would not survive a reboot.
                 add(["-action".into(), "reboot=shutdown".into()]);
             }
             Boot::Disk { .. } => add([
@@ -175,7 +176,7 @@ impl Spec {
     }
 }
 
-/// A machine that runs. Dropping it ends it and removes its files.
+/// A running machine. Dropping it ends QEMU and removes its files.
 #[derive(Debug)]
 pub struct Machine {
     process: Process,
@@ -185,55 +186,55 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts it, with its files in `directory`, which it owns from now on.
+    /// Starts the machine with its files in `directory`, which it owns from now on.
     ///
     /// # Errors
-    /// When QEMU is missing, or QEMU refuses the arguments.
+    /// If QEMU is missing, or refuses the arguments.
     pub fn start(spec: &Spec, directory: &Path) -> Result<Machine, VmError> {
-        let begun = match &spec.boot {
+        let result = match &spec.boot {
             Boot::Disk { image, format } => {
                 overlay(image, format, &directory.join("overlay.qcow2"))
             }
             Boot::Linux { .. } => Ok(()),
         };
-        let begun = begun.and_then(|()| begin(spec, directory));
-        if begun.is_err() {
-            // What is left of its files is found by `clean`.
+        let result = result.and_then(|()| begin(spec, directory));
+        if result.is_err() {
+            // `clean` finds remaining files.
             let _ = fs::remove_dir_all(directory);
         }
-        let (process, console) = begun?;
+        let (process, console) = result?;
         Ok(Machine { process, directory: directory.to_owned(), console, spec: spec.clone() })
     }
 
-    /// Switches it off and on: what it had in memory is gone, its disk is as it was. Taps
-    /// have to be open still.
+    /// Switches the machine off and on: its memory is lost, its disk stays. Taps must still be
+    /// open.
     ///
     /// # Errors
-    /// When QEMU does not start again.
+    /// If QEMU does not start again.
     pub fn power_cycle(&mut self) -> Result<(), VmError> {
         self.process.switch_off();
-        // Otherwise it would be taken for that of the new one.
+        // Removes the old socket, which would be mistaken for the new one.
         let _ = fs::remove_file(self.directory.join("console"));
         (self.process, self.console) = begin(&self.spec, &self.directory)?;
         Ok(())
     }
 
-    /// The guest's serial line.
+    /// Serial line of the guest.
     pub fn console(&self) -> &Console {
         &self.console
     }
 
-    /// QEMU's process.
+    /// Process id of QEMU.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Where its files are.
+    /// Directory of the machine's files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The error with QEMU's own last words, where it is QEMU that has ended.
+    /// Adds QEMU's last words to the error if QEMU itself has ended.
     pub fn explain(&self, error: VmError) -> VmError {
         let VmError::Ended { status, text } = error else { return error };
         let log = self.directory.join("qemu.log");
@@ -253,13 +254,13 @@ impl Machine {
         VmError::Ended { status, text: format!("{words}; the guest's last words: {text}") }
     }
 
-    /// QEMU's threads: those that execute the guest, and those that move its frames.
+    /// Returns QEMU's threads, which execute the guest and move its frames.
     pub fn threads(&self) -> Vec<u32> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten();
         tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// True when none of QEMU's threads has anything to do.
+    /// True if all of QEMU's threads are idle.
     pub fn rests(&self) -> bool {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid())) else { return true };
         threads.filter_map(Result::ok).all(|thread| {
@@ -277,7 +278,7 @@ impl Drop for Machine {
     }
 }
 
-/// Starts QEMU for a machine whose files lie in `directory`, and waits for its serial line.
+/// Starts QEMU for a machine with its files in `directory`, and waits for its serial line.
 fn begin(spec: &Spec, directory: &Path) -> Result<(Process, Console), VmError> {
     let errors = directory.join("qemu.log");
     let log = fs::File::create(&errors).map_err(|source| VmError::file(&errors, source))?;
@@ -310,7 +311,7 @@ fn begin(spec: &Spec, directory: &Path) -> Result<(Process, Console), VmError> {
     Ok((process, console))
 }
 
-/// A disk whose blocks are `image`'s until they are written.
+/// Creates a disk whose blocks are `image`'s until they are written.
 fn overlay(image: &Path, format: &str, file: &Path) -> Result<(), VmError> {
     let image = image.canonicalize().map_err(|source| VmError::file(image, source))?;
     let texts = [image.to_string_lossy(), file.to_string_lossy()];
@@ -318,21 +319,21 @@ fn overlay(image: &Path, format: &str, file: &Path) -> Result<(), VmError> {
     crate::tool::run("qemu-img", &arguments, &[], "qemu-utils").map(drop)
 }
 
-/// A directory for a machine of this process, below `parent`.
+/// Creates a directory for a machine of this process, below `parent`.
 ///
 /// # Errors
-/// When it can't be made.
+/// If it can't be created.
 pub fn directory(parent: &Path, number: u32) -> Result<PathBuf, VmError> {
     let pid = std::process::id();
     let start = start_of(pid).unwrap_or_default();
     let directory = parent.join(format!("{PREFIX}{pid}-{start}-{number}"));
-    // Nobody else's, and not one that somebody has put there: keys lie in it.
-    let made = fs::DirBuilder::new().mode(0o700).create(&directory);
-    made.map_err(|source| VmError::file(&directory, source))?;
+    // Private, and not an existing one planted by another user: it holds keys.
+    let result = fs::DirBuilder::new().mode(0o700).create(&directory);
+    result.map_err(|source| VmError::file(&directory, source))?;
     Ok(directory)
 }
 
-/// Removes the directories of machines whose process is gone; returns how many.
+/// Removes the directories of machines whose process is gone; returns their number.
 pub fn clean(parent: &Path) -> usize {
     remove(parent, |pid, start| start_of(pid) != start)
 }
@@ -342,24 +343,24 @@ pub fn clear(parent: &Path) -> usize {
     remove(parent, |pid, _| pid == std::process::id())
 }
 
-/// Removes directories of machines by their process and its start.
-fn remove(parent: &Path, is_one: impl Fn(u32, Option<u64>) -> bool) -> usize {
+/// Removes directories of machines selected by process id and start time.
+fn remove(parent: &Path, matches: impl Fn(u32, Option<u64>) -> bool) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
-    let found = entries.filter_map(Result::ok).filter(|entry| {
+    let matching = entries.filter_map(Result::ok).filter(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(rest) = name.strip_prefix(PREFIX) else { return false };
         let mut words = rest.split('-');
         let pid = words.next().and_then(|pid| pid.parse().ok());
         let start = words.next().and_then(|start| start.parse::<u64>().ok());
-        pid.is_some_and(|pid| is_one(pid, start))
+        pid.is_some_and(|pid| matches(pid, start))
     });
-    found.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
+    matching.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count()
 }
 
-/// A port of 127.0.0.1 that nobody uses.
+/// Returns an unused port of 127.0.0.1.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn free_port() -> Result<u16, VmError> {
     let listener = TcpListener::bind(("127.0.0.1", 0));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_are_described_as_qemu_wants_them() {
+    fn arguments_describe_cards_for_qemu() {
         let nic = Nic {
             model: Model::Virtio,
             mac: "02:00:c6:12:00:01".into(),
@@ -408,15 +409,15 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_the_dead_are_removed() {
+    fn clean_removes_directories_of_dead_processes() {
         let parent = tempfile::tempdir().unwrap();
-        let own = directory(parent.path(), 0).unwrap();
+        let current = directory(parent.path(), 0).unwrap();
         let dead = parent.path().join(format!("{PREFIX}{}-1-0", std::process::id()));
         let other = parent.path().join("results");
         [&dead, &other].into_iter().for_each(|path| fs::create_dir(path).unwrap());
         assert_eq!(clean(parent.path()), 1);
-        assert!(own.exists() && other.exists() && !dead.exists());
+        assert!(current.exists() && other.exists() && !dead.exists());
         assert_eq!(clear(parent.path()), 1);
-        assert!(!own.exists() && other.exists());
+        assert!(!current.exists() && other.exists());
     }
 }

@@ -1,5 +1,5 @@
-//! What guests can be had here, found out by trying: a guest of a few instructions boots, and
-//! QEMU loads the plugin.
+//! Probes the available kinds of guests: boots a guest of a few instructions, and lets QEMU load
+//! the plugin.
 
 use crate::error::VmError;
 use crate::machine::Accel;
@@ -11,24 +11,23 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// For how long a small guest may take if its accelerator sets no limit.
+/// Time limit of a small guest whose accelerator sets none.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// For how long the small guest may take, of whom the CPU itself takes milliseconds.
+/// Time limits of the small guest; the host CPU takes milliseconds.
 const GUEST: [(Accel, Duration); 2] =
     [(Accel::Kvm, Duration::from_secs(5)), (Accel::Tcg, Duration::from_secs(20))];
-/// What the small guest says.
+/// Output of the small guest.
 const WORD: &[u8] = b"fwdlab";
 /// Bytes of its read-only memory, which ends at 4 GiB.
 const ROM: usize = 0x1_0000;
-/// Where it begins there, and where a CPU begins after a reset.
+/// Offset of its code there, and of a CPU's entry point after a reset.
 const BEGIN: usize = 0xf000;
 const RESET: usize = 0xfff0;
 
-/// Loads the plugin, compiled below `cache`, into a QEMU without a machine. Returns QEMU's
-/// version.
+/// Loads the plugin, compiled below `cache`, into a QEMU without a machine. Returns QEMU's version.
 ///
 /// # Errors
-/// When QEMU or the compiler is missing, or QEMU accepts no version of the plugin.
+/// If QEMU or the compiler is missing, or QEMU accepts no version of the plugin.
 pub fn counting(cache: &Path) -> Result<String, VmError> {
     let version = tool::run(QEMU, &["--version"], &[], PACKAGE)?;
     let version = String::from_utf8_lossy(&version);
@@ -36,35 +35,46 @@ pub fn counting(cache: &Path) -> Result<String, VmError> {
     Ok(version.lines().next().unwrap_or_default().to_owned())
 }
 
-/// Boots a guest of a few instructions, which counts down from a million and says a word;
-/// `directory` takes its files. Returns how long that took, QEMU's own start included.
+/// Boots a guest of a few instructions, which counts down from a million and prints a word; its
+/// files are in `directory`. Returns the duration, including QEMU's own start.
 ///
 /// # Errors
-/// When QEMU is missing or ends, or the guest says nothing in time: it is killed then.
+/// If QEMU is missing or ends, or the guest prints nothing in time: then QEMU is killed.
 pub fn executes(accel: Accel, directory: &Path) -> Result<Duration, VmError> {
     let limit = GUEST.iter().find(|(one, _)| *one == accel).map_or(PATIENCE, |(_, limit)| *limit);
     within(accel, limit, &small_guest(), directory)
 }
 
 fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Duration, VmError> {
-    let [image, said, log] = ["small.rom", "small.said", "small.log"].map(|name| dir.join(name));
+    let [image, output, log] = ["small.rom", "small.said", "small.log"].map(|name| dir.join(name));
     fs::write(&image, rom).map_err(|source| VmError::file(&image, source))?;
     let errors = fs::File::create(&log).map_err(|source| VmError::file(&log, source))?;
-    let [by, cpu] = accel.arguments(1);
-    let (image, port) = (image.display().to_string(), format!("file:{}", said.display()));
+    let [accelerator, cpu] = accel.arguments(1);
+    let (image, port) = (image.display().to_string(), format!("file:{}", output.display()));
     let began = Instant::now();
     let mut command = Command::new(QEMU);
     command
-        .args(["-accel", by, "-cpu", cpu, "-machine", "q35", "-m", "16", "-display", "none"])
+        .args([
+            "-accel",
+            accelerator,
+            "-cpu",
+            cpu,
+            "-machine",
+            "q35",
+            "-m",
+            "16",
+            "-display",
+            "none",
+        ])
         .args(["-nodefaults", "-no-user-config", "-monitor", "none"])
         .args(["-bios", &image, "-debugcon", &port])
         .stderr(errors);
     let mut child = qemu::spawn(&mut command)?;
-    let spoke = || fs::read(&said).is_ok_and(|said| said.starts_with(WORD));
+    let has_printed = || fs::read(&output).is_ok_and(|output| output.starts_with(WORD));
     let why = loop {
-        // Looked at first: what has spoken may have ended since.
+        // Checked first: a QEMU whose guest has printed the word may have ended since.
         let status = child.try_wait().ok().flatten();
-        if spoke() {
+        if has_printed() {
             break None;
         }
         if let Some(status) = status {
@@ -79,10 +89,10 @@ fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Durat
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let took = began.elapsed();
+    let duration = began.elapsed();
     kill(&mut child);
     match why {
-        None => Ok(took),
+        None => Ok(duration),
         Some(why) => Err(VmError::Program {
             program: format!("{QEMU} -accel {}", accel.name()),
             why,
@@ -98,7 +108,7 @@ fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Durat
     }
 }
 
-/// Ends QEMU, which may not answer: a process that hangs in the kernel is left to it.
+/// Kills QEMU, which may not respond: a process that hangs in the kernel is abandoned.
 fn kill(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.kill();
@@ -108,13 +118,13 @@ fn kill(child: &mut Child) {
     }
 }
 
-/// The memory that the small guest executes: code of 16 bits, as a CPU begins.
+/// Returns the memory that the small guest executes: 16-bit code, as at a CPU's reset.
 fn small_guest() -> Vec<u8> {
     let mut rom = vec![0xf4; ROM]; // hlt
     let mut code = vec![
         0x66, 0xb9, 0x40, 0x42, 0x0f, 0x00, // mov ecx, 1000000
         0x66, 0x49, // dec ecx
-        0x75, 0xfc, // jnz to the one before
+        0x75, 0xfc, // jnz to the previous instruction
         0xba, 0xe9, 0x00, // mov dx, the port of QEMU's debugcon
     ];
     for byte in WORD {
@@ -132,17 +142,17 @@ fn small_guest() -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// False where there is no QEMU, which is said aloud.
+    /// Returns false if QEMU is missing, with a notice.
     fn has_qemu() -> bool {
-        let has = Command::new(QEMU).arg("--version").output().is_ok();
-        if !has {
+        let is_installed = Command::new(QEMU).arg("--version").output().is_ok();
+        if !is_installed {
             fwdlab_testdata::skip(&format!("no guest is booted: {QEMU} is missing"));
         }
-        has
+        is_installed
     }
 
     #[test]
-    fn a_small_guest_speaks_where_it_is_emulated() {
+    fn small_guest_prints_under_emulation() {
         if !has_qemu() {
             return;
         }
@@ -152,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_hangs_is_killed_at_the_limit_and_told() {
+    fn hanging_guest_is_killed_at_time_limit() {
         if !has_qemu() {
             return;
         }
@@ -167,20 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn a_qemu_that_ends_is_told_with_its_own_words() {
+    fn qemu_exit_is_reported_with_its_message() {
         if !has_qemu() {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        // Not a size that a BIOS has.
+        // Not a valid size of a BIOS.
         let error = within(Accel::Tcg, PATIENCE, &[0; 7], directory.path());
         let error = error.expect_err("no BIOS").to_string();
         assert!(error.contains("qemu-system") && error.contains("exit status"), "{error}");
     }
 
-    /// Works or not, whoever asks gets an answer with its reason.
+    /// The probe returns a result with a reason, with or without KVM.
     #[test]
-    fn kvm_is_answered_for() {
+    fn kvm_probe_returns_a_reason() {
         if !has_qemu() {
             return;
         }
@@ -193,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn qemu_takes_the_plugin() {
+    fn qemu_loads_the_plugin() {
         let directory = tempfile::tempdir().unwrap();
         match counting(directory.path()) {
             Ok(version) => assert!(version.starts_with("QEMU"), "{version}"),

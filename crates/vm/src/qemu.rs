@@ -1,11 +1,10 @@
-//! QEMU's process: how it is started, how it ends, and that nobody waits for one that stands
-//! still.
+//! QEMU's process: its start, its end, and a watchdog for stopped processes.
 //!
-//! A process that was stopped (SIGSTOP, a debugger, a job of a shell) answers nobody, and
-//! everybody who asks its guest something has a patience of his own, of minutes for some
-//! questions. So each process is watched: one that has been stopped for [`STOPPED`] is
-//! killed, which ends all waiting at once, and says so. So is one whose guest KVM gave up: QEMU
-//! says so and waits, for somebody to look at the guest.
+//! A stopped process (SIGSTOP, a debugger, job control of a shell) does not respond, and clients of
+//! its guest have timeouts of up to minutes. So a thread watches each process: it kills a process
+//! that has been stopped for [`STOPPED`], which ends all waiting immediately, and records the
+//! reason. It also kills a process whose guest KVM gave up: QEMU reports that and waits for someone
+//! to inspect the guest.
 
 use crate::error::VmError;
 use fwdlab_netio::process;
@@ -20,22 +19,22 @@ use std::time::{Duration, Instant};
 
 /// The program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
-/// What holds it.
+/// Package that contains QEMU.
 pub(crate) const PACKAGE: &str = "qemu-system-x86";
-/// For how long it may be stopped: longer than a batch of packets is waited for, whose
-/// failure says more.
+/// Maximum time that QEMU may be stopped: longer than the wait for a batch of packets, whose
+/// failure is more informative.
 pub(crate) const STOPPED: Duration = Duration::from_secs(20);
-/// How QEMU begins to say that KVM can't go on with a guest.
+/// Beginnings of QEMU's messages that KVM can't continue with a guest.
 const GIVEN_UP: [&str; 2] = ["KVM internal error", "KVM: entry failed"];
-/// For how long it may write after it was asked to end.
+/// Maximum time that QEMU may write after an interrupt.
 const WRITING: Duration = Duration::from_secs(20);
-/// Between two looks at it.
+/// Interval between two checks of the process.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Starts QEMU with nothing to read and nobody to read it; it dies with the calling thread.
+/// Starts QEMU without input and output; it dies with the calling thread.
 ///
 /// # Errors
-/// When it is missing.
+/// If QEMU is missing.
 pub(crate) fn spawn(command: &mut Command) -> Result<Child, VmError> {
     let command = process::die_with_us(command).stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().map_err(|error| missing(&error))
@@ -50,7 +49,7 @@ pub(crate) fn missing(error: &io::Error) -> VmError {
     }
 }
 
-/// One that runs a guest. Dropping it ends it.
+/// A QEMU that runs a guest. Dropping it ends QEMU.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
@@ -61,7 +60,7 @@ pub(crate) struct Process {
 #[derive(Debug)]
 struct Shared {
     child: Mutex<Child>,
-    /// Nobody has to look any more.
+    /// Ends the watchdog.
     is_over: AtomicBool,
     was_stopped: AtomicBool,
     was_given_up: AtomicBool,
@@ -74,7 +73,7 @@ impl Shared {
 }
 
 impl Process {
-    /// Watches a child that writes to `log` from now on: it may be stopped for so long.
+    /// Watches a child that writes to `log` from now on; it may be stopped for at most `patience`.
     pub(crate) fn watched(child: Child, patience: Duration, log: PathBuf) -> Process {
         let pid = child.id();
         let shared = Arc::new(Shared {
@@ -83,33 +82,33 @@ impl Process {
             was_stopped: AtomicBool::new(false),
             was_given_up: AtomicBool::new(false),
         });
-        let seen = shared.clone();
-        let watch = std::thread::spawn(move || watch(pid, &seen, patience, &log));
+        let thread_shared = shared.clone();
+        let watch = std::thread::spawn(move || watch(pid, &thread_shared, patience, &log));
         Process { pid, shared, watch: Some(watch) }
     }
 
-    /// Its number.
+    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.pid
     }
 
-    /// How it has ended; none while it runs.
+    /// Returns the exit status; `None` while the process runs.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         self.shared.child().try_wait().ok().flatten()
     }
 
-    /// True when it was killed because it had been stopped.
+    /// True if it was killed because it had been stopped.
     pub(crate) fn was_stopped(&self) -> bool {
         self.shared.was_stopped.load(Ordering::Relaxed)
     }
 
-    /// True when it was killed because KVM gave its guest up.
+    /// True if it was killed because KVM gave its guest up.
     pub(crate) fn was_given_up(&self) -> bool {
         self.shared.was_given_up.load(Ordering::Relaxed)
     }
 
-    /// Switches the guest off: QEMU is asked to end, so that it first writes out of its own
-    /// memory what belongs to disks, and is ended if it does not.
+    /// Switches the guest off: interrupts QEMU, so that it first writes buffered disk data, and
+    /// kills it if it does not end.
     pub(crate) fn switch_off(&mut self) {
         // It may have ended by itself.
         let _ = process::interrupt(self.pid);
@@ -120,7 +119,7 @@ impl Process {
         self.end();
     }
 
-    /// Ends it; a second time does nothing.
+    /// Kills the process; a second call does nothing.
     pub(crate) fn end(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         let mut child = self.shared.child();
@@ -130,7 +129,7 @@ impl Process {
         drop(child);
         if let Some(watch) = self.watch.take() {
             watch.thread().unpark();
-            // It has nothing to tell.
+            // The thread has no result.
             let _ = watch.join();
         }
     }
@@ -142,7 +141,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process that has been stopped for too long, or whose guest was given up.
+/// Kills a process that has been stopped for too long, or whose guest KVM gave up.
 fn watch(pid: u32, shared: &Shared, patience: Duration, log: &Path) {
     let mut stopped: Option<Instant> = None;
     while !shared.is_over.load(Ordering::Relaxed) {
@@ -152,7 +151,7 @@ fn watch(pid: u32, shared: &Shared, patience: Duration, log: &Path) {
         if is_stuck || is_given_up {
             shared.was_stopped.store(is_stuck, Ordering::Relaxed);
             shared.was_given_up.store(is_given_up, Ordering::Relaxed);
-            // Whoever ends it next waits for it too.
+            // `end` waits for the process later.
             let _ = shared.child().kill();
             return;
         }
@@ -160,14 +159,14 @@ fn watch(pid: u32, shared: &Shared, patience: Duration, log: &Path) {
     }
 }
 
-/// The line by which QEMU says that KVM gave its guest up.
+/// Returns the line in which QEMU reports that KVM gave its guest up; `None` without such a line.
 pub(crate) fn given_up(log: &Path) -> Option<String> {
-    let said = fs::read_to_string(log).ok()?;
-    let mut lines = said.lines();
+    let text = fs::read_to_string(log).ok()?;
+    let mut lines = text.lines();
     lines.find(|line| GIVEN_UP.iter().any(|words| line.starts_with(words))).map(str::to_owned)
 }
 
-/// True for a process that was stopped, by a signal or a debugger (proc(5), field 3).
+/// True for a process stopped by a signal or a debugger (proc(5), field 3).
 fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stays_stopped_is_ended_and_one_that_goes_on_is_not() {
+    fn watch_kills_only_stopped_processes() {
         let process = sleeper();
         signal("-STOP", &process);
         assert!(ends_within(&process, Duration::from_secs(30)) && process.was_stopped());
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_kvm_gave_up_is_ended_and_the_line_is_known() {
+    fn watch_kills_guest_given_up_by_kvm() {
         let directory = tempfile::tempdir().expect("a directory");
         let log = directory.path().join("qemu.log");
         fs::write(&log, "waiting for connection\n").expect("a file");
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_is_ended_by_its_owner_too() {
+    fn end_kills_stopped_process() {
         let mut process = sleeper();
         signal("-STOP", &process);
         process.end();
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_is_told_with_the_package() {
+    fn spawn_names_package_of_missing_program() {
         let error = spawn(&mut Command::new("no-such-qemu")).expect_err("none").to_string();
         assert!(error.contains(QEMU) && error.contains("install qemu-system-x86"), "{error}");
     }

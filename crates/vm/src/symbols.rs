@@ -1,10 +1,10 @@
-//! Which function an address belongs to.
+//! Functions by address.
 
-/// A function's name and where it begins.
+/// Name and address of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Symbol {
     address: u64,
-    /// Of several names for one address the first one counts.
+    /// Preference among several names for one address; the lowest wins.
     rank: u8,
     name: String,
 }
@@ -23,14 +23,14 @@ impl Symbols {
         symbols
     }
 
-    /// Reads what `nm` prints of each module of FreeBSD that is loaded, after a line `module`
-    /// with where it is, in hexadecimal digits, and its file.
+    /// Reads the output of `nm` for each loaded module of FreeBSD, after a line `module` with its
+    /// address in hexadecimal digits, and its file.
     pub fn of_modules(text: &str) -> Symbols {
         let mut symbols = Symbols::default();
         for module in text.split("module ").skip(1) {
             let (head, functions) = module.split_once('\n').unwrap_or((module, ""));
             let (at, file) = head.split_once(' ').unwrap_or((head, ""));
-            // A kernel says where its functions are, a module how far from its begin.
+            // Addresses in a kernel are absolute, in a module relative to its beginning.
             let is_kernel = file.rsplit('/').next() == Some("kernel");
             let base = if is_kernel { Ok(0) } else { u64::from_str_radix(at, 16) };
             symbols.add(functions, base.unwrap_or(0));
@@ -38,7 +38,7 @@ impl Symbols {
         symbols
     }
 
-    /// Adds what `nm` prints of a kernel or of a module that was loaded at `base`.
+    /// Adds the output of `nm` for a kernel, or for a module loaded at `base`.
     pub fn add(&mut self, text: &str, base: u64) {
         let read = text.lines().filter_map(|line| {
             let mut words = line.split_ascii_whitespace();
@@ -57,30 +57,30 @@ impl Symbols {
         self.sorted.dedup_by_key(|symbol| symbol.address);
     }
 
-    /// How many there are.
+    /// Number of functions.
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// True when there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// Name of the function that `address` lies in; none below the first.
+    /// Returns the name of the function that contains `address`; `None` below the first one.
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.sorted.partition_point(|symbol| symbol.address <= address);
         Some(&self.sorted.get(after.checked_sub(1)?)?.name)
     }
 
-    /// Where a function begins.
+    /// Returns the address of a function.
     pub fn address(&self, name: &str) -> Option<u64> {
         self.sorted.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
     }
 }
 
-/// A name without what compilers append to parts and copies of a function: two builds
-/// name them otherwise.
+/// Returns a name without compiler suffixes for parts and copies of functions: they differ between
+/// builds.
 fn plain(name: &str) -> &str {
     let end = [".isra.", ".constprop.", ".part.", ".cold", ".llvm."]
         .iter()
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_belong_to_the_function_before_them() {
+    fn name_returns_preceding_function() {
         let text = "ffffffff81000000 T _text\n\
                     ffffffff81000100 t ip_rcv_core.isra.0\n\
                     ffffffff81000100 t alias\n\
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_moved_to_where_they_were_loaded() {
+    fn add_relocates_module_to_its_base() {
         let mut symbols = Symbols::of_kallsyms("ffffffff80200000 T btext\n");
         symbols.add("0000000000001000 t dxr_lookup.part.3\n", 0xffff_ffff_8240_0000);
         assert_eq!(symbols.name(0xffff_ffff_8240_1004), Some("dxr_lookup"));
     }
 
     #[test]
-    fn modules_of_freebsd_are_found_where_they_are_loaded() {
+    fn of_modules_relocates_freebsd_modules() {
         let symbols = Symbols::of_modules(
             "module ffffffff80200000 /boot/kernel/kernel\n\
              ffffffff80414060 t vtnet_rx_vq_process\n\

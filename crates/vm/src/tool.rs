@@ -1,4 +1,4 @@
-//! Programs of this machine that are run to their end.
+//! Runs programs of this machine to their end.
 
 use crate::error::VmError;
 use std::io::{self, Read, Write};
@@ -20,10 +20,11 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
 
-/// Runs `program` with `input`, and returns what it printed.
+/// Runs `program` with `input`, and returns its output.
 ///
 /// # Errors
-/// When it is missing (`package` says what holds it) or ends with another status than 0.
+/// If it is missing (`package` is the package that contains it) or exits with a status other than
+/// 0.
 pub(crate) fn run(
     program: &str,
     arguments: &[&str],
@@ -71,12 +72,12 @@ impl Stage<'_> {
     }
 }
 
-/// Runs programs as a pipeline that reads `input`, and adds what the last one prints to
-/// `output`, where there is one.
+/// Runs programs as a pipeline that reads `input`, and appends the output of the last one to
+/// `output`, if given.
 ///
 /// # Errors
-/// When a program is missing or fails, or `input` can't be read. Of several that fail, the
-/// error names the first one that did not only lose its reader.
+/// If a program is missing or fails, or `input` can't be read. If several fail, the error names the
+/// first one that failed for another reason than a closed pipe.
 pub(crate) fn pipe(
     mut input: impl Read + Send,
     stages: &[Stage<'_>],
@@ -121,7 +122,7 @@ pub(crate) fn pipe(
     fed.unwrap_or(Ok(())).and(read).map(drop).map_err(fault)
 }
 
-/// Ends a program of a pipeline that lacks another one.
+/// Ends a program of an incomplete pipeline.
 fn end(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.kill();
@@ -138,7 +139,7 @@ fn feed(input: &mut impl Read, pipe: &mut impl Write) -> io::Result<()> {
 
 fn all_of(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
-    // What can't be read is missing from an error message only.
+    // Read errors only shorten an error message.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

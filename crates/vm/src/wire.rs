@@ -1,9 +1,9 @@
-//! A guest's data interface at this end: one frame a datagram, without any privilege.
+//! This end of a guest's data interface: one frame per datagram, without privileges.
 //!
-//! Nothing is lost between here and the guest: a queue that is full makes the sender wait.
-//! [`Lockstep`] sends a batch, waits until all of it is in the guest's ring, lets the
-//! guest find it at once, and waits until it is out again, so that every poll of every run
-//! sees the same batch.
+//! Nothing is lost between this process and the guest: a full queue makes the sender wait.
+//! [`Lockstep`] sends a batch, waits until all of it is in the guest's ring, lets the guest find it
+//! as a whole, and waits until it is forwarded, so that every poll of every run sees the same
+//! batch.
 
 use crate::counts::CountFile;
 use crate::error::VmError;
@@ -13,16 +13,16 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest frame that comes back, bytes.
+/// Longest received frame, bytes.
 const FRAME_MAX: usize = 16 * 1024;
-/// Between two looks at whether the guest rests.
+/// Interval between two checks whether the guest rests.
 const LOOK: Duration = Duration::from_micros(100);
-/// Looks in a row at which nothing may move.
+/// Number of consecutive checks at which nothing may move.
 const LOOKS: u32 = 3;
-/// For how long a guest may be busy with a batch.
+/// Maximum time that a guest may be busy with a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One end.
+/// One end of a data interface.
 #[derive(Debug)]
 pub struct Wire {
     socket: UnixDatagram,
@@ -31,10 +31,10 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The end number `number` of a machine whose files lie in `directory`.
+    /// Opens end number `number` of a machine with its files in `directory`.
     ///
     /// # Errors
-    /// When the socket can't be made.
+    /// If the socket can't be created.
     pub fn bind(directory: &Path, number: usize) -> Result<Wire, VmError> {
         let ours = directory.join(format!("wire{number}"));
         let guest = directory.join(format!("guest{number}"));
@@ -44,15 +44,15 @@ impl Wire {
         Ok(Wire { socket, guest, ours })
     }
 
-    /// As QEMU is told of it.
+    /// Returns the backend for QEMU.
     pub fn backend(&self) -> Backend {
         Backend::Datagram { guest: self.guest.clone(), ours: self.ours.clone() }
     }
 
-    /// Connects to QEMU, which must have begun.
+    /// Connects to QEMU, which must be running.
     ///
     /// # Errors
-    /// When it has no socket there.
+    /// If QEMU has no socket there.
     pub fn connect(&self) -> Result<(), VmError> {
         self.socket.connect(&self.guest).map_err(|source| VmError::file(&self.guest, source))
     }
@@ -60,15 +60,16 @@ impl Wire {
     /// Sends a frame; waits while there is no room.
     ///
     /// # Errors
-    /// When QEMU is gone.
+    /// If QEMU is gone.
     pub fn send(&self, frame: &[u8]) -> Result<(), VmError> {
         self.socket.send(frame).map(drop).map_err(|source| VmError::file(&self.guest, source))
     }
 
-    /// The next frame from the guest, as long as `buffer` is; none when none comes in time.
+    /// Receives the next frame from the guest, cut to the length of `buffer`; `None` if none
+    /// arrives within `patience`.
     ///
     /// # Errors
-    /// When the socket fails.
+    /// If the socket fails.
     pub fn receive(&self, buffer: &mut [u8], patience: Duration) -> Result<Option<usize>, VmError> {
         let fail = |source| VmError::file(&self.ours, source);
         // Zero would mean forever.
@@ -88,7 +89,7 @@ impl Wire {
         }
     }
 
-    /// Takes away what has come and nobody wants: a full queue would stop the guest.
+    /// Discards unexpected frames: a full queue would stop the guest.
     fn drain(&self) -> Result<(), VmError> {
         let fail = |source| VmError::file(&self.ours, source);
         self.socket.set_nonblocking(true).map_err(fail)?;
@@ -97,52 +98,53 @@ impl Wire {
         self.socket.set_nonblocking(false).map_err(fail)
     }
 
-    /// Bytes that QEMU has not yet taken.
+    /// Returns the bytes that QEMU has not received yet.
     fn unsent(&self) -> Result<u32, VmError> {
         fwdlab_netio::tx_backlog::bytes(&self.socket)
             .map_err(|source| VmError::file(&self.guest, source))
     }
 }
 
-/// Batches that go through a guest one after the other.
+/// Sends batches through a guest, one after the other.
 #[derive(Debug)]
 pub struct Lockstep<'a> {
     machine: &'a Machine,
     counts: &'a CountFile,
-    /// Where frames go in, and where they come out.
+    /// Input and output.
     ends: [&'a Wire; 2],
-    /// Batches that the guest did not find at once.
+    /// Batches that the guest did not find as a whole.
     scattered: u64,
 }
 
-/// How a guest found a batch.
+/// Arrival of a batch at the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gathered {
-    /// All of it lay in its ring when it came.
+    /// All of it was in the guest's ring at the first poll.
     AtOnce,
-    /// It had come before.
+    /// The guest polled before all of it was there.
     InParts,
-    /// It did not come in time.
+    /// The guest did not poll in time.
     Never,
 }
 
 impl<'a> Lockstep<'a> {
-    /// From the first end through the guest to the second.
+    /// Sends from the first end through the guest to the second.
     pub fn new(machine: &'a Machine, counts: &'a CountFile, ends: [&'a Wire; 2]) -> Lockstep<'a> {
         Lockstep { machine, counts, ends, scattered: 0 }
     }
 
-    /// Batches so far that the guest did not find at once: their counts hold other polls.
+    /// Number of batches so far that the guest did not find as a whole: their counts include
+    /// further polls.
     pub fn scattered(&self) -> u64 {
         self.scattered
     }
 
-    /// Sends a batch and gives every frame that comes out to `arrived`, which says whether
-    /// it is one of the batch. Returns how many were; fewer than were sent when no more
-    /// came within `patience`.
+    /// Sends a batch and passes every forwarded frame to `arrived`, which returns true for frames
+    /// of the batch. Returns their number, which is smaller than the batch if no more frames arrive
+    /// within `patience`.
     ///
     /// # Errors
-    /// When QEMU is gone, or the guest does not come to rest.
+    /// If QEMU is gone, or the guest does not come to rest.
     pub fn batch<'f>(
         &mut self,
         frames: impl ExactSizeIterator<Item = &'f [u8]>,
@@ -157,7 +159,7 @@ impl<'a> Lockstep<'a> {
         self.counts.hold(true)?;
         let sent = frames.into_iter().try_for_each(|frame| source.send(frame));
         let sent = sent.map_err(|error| match error {
-            // The wire holds a few frames only.
+            // The wire holds only a few frames.
             VmError::File { source, .. } if source.kind() == ErrorKind::WouldBlock => {
                 self.machine.console().hangs(PATIENCE.as_secs())
             }
@@ -177,14 +179,14 @@ impl<'a> Lockstep<'a> {
                 None => break,
             }
         }
-        // One that drops all of them still comes and takes them.
+        // A guest that drops all frames still polls.
         match (gathered, count) {
             (Gathered::Never, 0) => Err(self.machine.console().hangs(PATIENCE.as_secs())),
             _ => Ok(count),
         }
     }
 
-    /// Waits until the guest stands at the gate and QEMU has put all frames into its ring.
+    /// Waits until the guest is held at the gate and QEMU has put all frames into its ring.
     fn gathered(&self, held: u64) -> Result<Gathered, VmError> {
         let deadline = Instant::now() + PATIENCE;
         let mut rests = 0;
@@ -193,7 +195,7 @@ impl<'a> Lockstep<'a> {
                 return Ok(Gathered::Never);
             }
             std::thread::sleep(LOOK);
-            // At the gate its virtual CPU sleeps, so all of QEMU may rest.
+            // At the gate the virtual CPU sleeps, so all of QEMU may rest.
             let is_there = self.source_is_empty()? && self.counts.held()? > held;
             rests = if is_there && self.machine.rests() { rests + 1 } else { 0 };
         }
@@ -208,7 +210,7 @@ impl<'a> Lockstep<'a> {
     /// Waits until the guest idles.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it does not.
     pub fn wait_for_rest(&self) -> Result<(), VmError> {
         let deadline = Instant::now() + PATIENCE;
         let mut last = self.counts.blocks()?;

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The model by itself: it reads a shape and lines, and says of each line whether it was
-/// there.
+/// A program around the model: reads a shape and lines, and prints for each line whether it was
+/// cached.
 const BEFORE: &str = "#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n\
                       #include <stdlib.h>\n#include <string.h>\n";
 const AFTER: &str = "int main(void) { struct shape shape; struct cache cache; uint64_t line;\n\
@@ -14,7 +14,7 @@ const AFTER: &str = "int main(void) { struct shape shape; struct cache cache; ui
     while (scanf(\"%lu\", &line) == 1) putchar(use(&cache, line) ? '1' : '0');\n\
     return 0; }\n";
 
-/// The compiled model; none where there is no compiler, which is said aloud.
+/// Compiles the model; `None` without a compiler, with a notice.
 fn compiled(directory: &Path) -> Option<PathBuf> {
     let (source, program) = (directory.join("model.c"), directory.join("model"));
     let text = format!("{BEFORE}{}{AFTER}", include_str!("../plugin/caches.c"));
@@ -31,8 +31,8 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
     }
 }
 
-/// What the model says of accesses to these lines.
-fn said(program: &Path, sets: u64, ways: u64, lines: &[u64]) -> Option<String> {
+/// Returns the model's result for accesses to these lines.
+fn run_model(program: &Path, sets: u64, ways: u64, lines: &[u64]) -> Option<String> {
     let mut child = Command::new(program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -47,59 +47,59 @@ fn said(program: &Path, sets: u64, ways: u64, lines: &[u64]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// What a cache does, as slowly as it is said: each set is a list, the last used first.
+/// Returns the result of a cache in its slowest form: each set is a list, most recently used first.
 fn oracle(sets: u64, ways: u64, lines: &[u64]) -> String {
     let mut all: Vec<VecDeque<u64>> = vec![VecDeque::new(); sets as usize];
-    let mut said = String::new();
+    let mut result = String::new();
     for line in lines {
         let set = &mut all[(line % sets) as usize];
         let at = set.iter().position(|known| known == line);
         at.map(|at| set.remove(at));
         set.push_front(*line);
         set.truncate(ways as usize);
-        said.push(if at.is_some() { '1' } else { '0' });
+        result.push(if at.is_some() { '1' } else { '0' });
     }
-    said
+    result
 }
 
 #[test]
-fn known_patterns_of_access_miss_as_they_must() {
+fn known_access_patterns_miss_as_expected() {
     let directory = tempfile::tempdir().unwrap();
     let Some(model) = compiled(directory.path()) else { return };
     let hits = |sets, ways, lines: &[u64]| {
-        let said = said(&model, sets, ways, lines).expect("an answer");
-        assert_eq!(said, oracle(sets, ways, lines));
-        said.matches('1').count()
+        let result = run_model(&model, sets, ways, lines).expect("an answer");
+        assert_eq!(result, oracle(sets, ways, lines));
+        result.matches('1').count()
     };
     let rounds = |lines: &[u64], times| lines.repeat(times);
-    // What fits is missed once; one line more than a set has ways, in turns, is never there.
+    // Lines that fit are missed once; one line more than a set has ways, in turns, always misses.
     let fits: Vec<u64> = (0..64).collect();
     assert_eq!(hits(8, 8, &rounds(&fits, 3)), 128);
     let one_more: Vec<u64> = (0..9).map(|n| 8 * n).collect();
     assert_eq!(hits(8, 8, &rounds(&one_more, 10)), 0);
     assert_eq!(hits(8, 8, &rounds(&one_more[..8], 10)), 72);
-    // Each set is by itself, and the last used stays.
+    // Sets are independent, and the most recently used line stays.
     assert_eq!(hits(2, 1, &[0, 1, 0, 1, 2, 0, 1]), 3);
     assert_eq!(hits(1, 2, &[1, 2, 1, 3, 1, 2]), 2);
-    assert_eq!(said(&model, 3, 1, &[]), None, "no power of two");
-    assert_eq!(said(&model, 4, 0, &[]), None, "no way");
+    assert_eq!(run_model(&model, 3, 1, &[]), None, "no power of two");
+    assert_eq!(run_model(&model, 4, 0, &[]), None, "no way");
 }
 
 #[test]
-fn the_model_does_what_a_slow_one_does() {
+fn model_agrees_with_oracle() {
     let directory = tempfile::tempdir().unwrap();
     let Some(model) = compiled(directory.path()) else { return };
     let lines = proptest::collection::vec(0u64..200, 0..3000);
     let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
     proptest!(config, |(sets in 0u32..6, ways in 1u64..18, lines in lines)| {
         let sets = 1 << sets;
-        let said = said(&model, sets, ways, &lines);
-        prop_assert_eq!(said, Some(oracle(sets, ways, &lines)));
+        let result = run_model(&model, sets, ways, &lines);
+        prop_assert_eq!(result, Some(oracle(sets, ways, &lines)));
     });
 }
 
 #[test]
-fn misses_are_booked_on_functions_without_what_idles() {
+fn by_function_excludes_idle_misses() {
     let symbols = Symbols::of_kallsyms(
         "0000000000000100 T forward\n0000000000000200 T tick\n0000000000000300 T lookup\n",
     );
@@ -123,19 +123,19 @@ fn misses_are_booked_on_functions_without_what_idles() {
         scale: 2.0,
     };
     let bursts = [burst(0.0), burst(500.0), burst(0.0)];
-    let found = by_function(Model::default(), &costs, &bursts, &symbols).unwrap();
+    let costs_by_function = by_function(Model::default(), &costs, &bursts, &symbols).unwrap();
     let expected = [
         ("lookup".to_owned(), misses([5.0, 0.0, 4.0, 2.0])),
         ("forward".to_owned(), misses([8.0, 2.0, 1.0, 0.0])),
     ];
-    assert_eq!(found.functions, expected);
-    assert_eq!(found.total, misses([13.0, 2.0, 5.0, 2.0]));
+    assert_eq!(costs_by_function.functions, expected);
+    assert_eq!(costs_by_function.total, misses([13.0, 2.0, 5.0, 2.0]));
     let nothing = BurstMisses { seen: Vec::new(), ..burst(0.0) };
     assert!(by_function(Model::default(), &costs, &[nothing], &symbols).is_err());
 }
 
 #[test]
-fn the_file_holds_the_shapes_and_differences_are_taken_place_by_place() {
+fn file_stores_shapes_and_since_subtracts_by_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = CacheFile::create(&directory.path().join("caches"), Model::default()).unwrap();
     assert!(file.begin().is_err(), "no plugin has it");
