@@ -1,9 +1,9 @@
 //! Experiments in the layout of the netbenches archive.
 //!
-//! A fixture has the figures of one: for each variant the published list, the rate of its
-//! generator and the facts of its `.info`; tables, blocks of ministat and settings as they
-//! are. Logs are made so that the harness's own rule (the median of what is left of a log
-//! without its first 15 and last 10 lines) gives the published figure of each run.
+//! A fixture contains the numbers of one experiment: for each variant the published list, the rate
+//! of its generator and the facts of its `.info`; tables, ministat blocks and settings are included
+//! verbatim. The rendered logs satisfy the harness's own rule: the median of a log without its
+//! first 15 and last 10 lines is the published number of the run.
 
 use crate::lines::{Entry, entries};
 use crate::pkt_gen::{Layout, Log};
@@ -20,8 +20,8 @@ const FIXTURES: [&str; 5] = [
     include_str!("../fixtures/archive/004.txt"),
 ];
 
-/// Lines before the first rate, and rates: what is kept is an even number of them, or with
-/// one rate more an odd one.
+/// Lines before the first rate, and number of rates: the rule keeps an even number of them, or an
+/// odd one with an additional rate.
 const HEAD: usize = 9;
 const RATES: usize = 45;
 
@@ -42,18 +42,18 @@ pub(crate) fn render(root: &Path) {
     }
 }
 
-/// What holds for a whole experiment.
+/// Properties of a whole experiment.
 struct Experiment<'a> {
     folder: &'a str,
-    /// The folder of what is published, and of the logs, below that of the experiment.
+    /// Folders of the published results and of the logs, below the experiment's folder.
     results: String,
     logs: String,
     layout: Layout,
     version: u32,
-    /// Of an even number of rates the harness took the upper one of the middle two, not
-    /// their mean.
+    /// True if the harness took the upper one of the two middle rates of an even number, not their
+    /// mean.
     is_upper: bool,
-    /// Commands, each with the end of the variants' names that it is for.
+    /// Commands of senders, each with the suffix of the variants' names that it belongs to.
     senders: Vec<(&'a str, &'a str)>,
     receiver: &'a str,
 }
@@ -84,14 +84,14 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// The published list of a variant, and the logs of its runs:
-    /// `NAME LIST load=RATE : FIGURE ...`.
+    /// Writes the published list of a variant, and the logs of its runs: `NAME LIST load=RATE :
+    /// FIGURE ...`.
     fn list(&self, root: &Path, rest: &str) {
         let (head, figures) = rest.split_once(" : ").expect("figures");
         let [name, list, load] = words(head);
         let load: u64 = load.trim_start_matches("load=").parse().expect("a rate");
-        let of = |(end, _): &&(&str, &str)| name.ends_with(end);
-        let (_, sender) = self.senders.iter().find(of).expect("the sender's command");
+        let is_for_variant = |(end, _): &&(&str, &str)| name.ends_with(end);
+        let (_, sender) = self.senders.iter().find(is_for_variant).expect("the sender's command");
         let mut published = String::new();
         // The harness listed files by name: 1, 10, 2.
         let figures: Vec<&str> = figures.split(' ').collect();
@@ -121,7 +121,7 @@ impl<'a> Experiment<'a> {
         put(root, &format!("{}/{list}", self.results), published.as_bytes());
     }
 
-    /// Rates of a run whose kept ones have this median.
+    /// Returns rates of a run; the kept ones have this median.
     fn rates(&self, figure: &str, random: &mut Random) -> Vec<u64> {
         let (whole, is_half) = match figure.strip_suffix(".5") {
             Some(whole) => (whole, true),
@@ -140,15 +140,15 @@ impl<'a> Experiment<'a> {
             kept.push(whole + 2 + random.below(span));
         }
         random.shuffle(&mut kept);
-        let mut around =
+        let mut rates_around =
             |count| (0..count).map(|_| whole - 1 + random.below(span)).collect::<Vec<_>>();
-        // The harness cuts off lines, of which the head has some and the end has one.
-        let (first, mut last) = (around(15 - HEAD), around(HEAD));
+        // The harness cuts lines, some of which are in the head and one at the end.
+        let (first, mut last) = (rates_around(15 - HEAD), rates_around(HEAD));
         last[HEAD - 1] = whole / 3;
         [first, kept, last].concat()
     }
 
-    /// `NAME LINE | LINE ...`
+    /// Writes the facts of a variant: `NAME LINE | LINE ...`
     fn info(&self, root: &Path, rest: &str) {
         let (name, lines) = rest.split_once(' ').expect("lines");
         let text = lines.replace(" | ", "\n") + "\n";
@@ -161,15 +161,15 @@ fn words<const N: usize>(text: &str) -> [&str; N] {
     words.try_into().expect("so many words")
 }
 
-/// The word after an option of a command.
+/// Returns the word after an option of a command.
 fn word_after<'a>(command: &'a str, option: &str) -> &'a str {
     let mut words = command.split_whitespace();
     words.find(|word| *word == option).expect("the option");
     words.next().expect("its value")
 }
 
-/// Text for a file, or for each that `{a,b}` in its path stands for. What several entries
-/// say of one file is joined.
+/// Writes a text to a file, or to each file that `{a,b}` in its path stands for. Several entries of
+/// one file are concatenated.
 fn file(root: &Path, entry: &Entry<'_>) {
     let text = entry.text();
     let path = entry.rest;
@@ -180,8 +180,8 @@ fn file(root: &Path, entry: &Entry<'_>) {
     };
     for name in names.split(',') {
         let path = format!("{before}{name}{after}");
-        let so_far = fs::read_to_string(root.join(&path)).unwrap_or_default();
-        put(root, &path, (so_far + &text).as_bytes());
+        let existing = fs::read_to_string(root.join(&path)).unwrap_or_default();
+        put(root, &path, (existing + &text).as_bytes());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Frames as a device changes them.
+//! Frame changes made by devices.
 
 /// Offsets in an IPv4 frame over Ethernet.
 const IP_CHECK: usize = 24;
@@ -28,7 +28,7 @@ pub fn translate_source(frame: &mut [u8], address: [u8; 4], port: u16) {
             frame[check..check + 2].copy_from_slice(&(!(folded as u16)).to_be_bytes());
         }
     }
-    // A checksum of zero means that there is none (RFC 768).
+    // A checksum of zero means no checksum (RFC 768).
     if word(frame, UDP_CHECK) == 0 {
         frame[UDP_CHECK..UDP_CHECK + 2].fill(0xff);
     }

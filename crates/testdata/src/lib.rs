@@ -1,10 +1,10 @@
 //! Data for tests, from two places.
 //!
-//! The repository's own fixtures (`fixtures/`) are figures and settings in a compact form;
-//! what a test reads (logs, published lists, configuration trees, cases of ministat) is
-//! rendered from them into a temporary folder. So a clone runs every test with nothing
-//! beside it. A larger set, the original files, may lie beside the workspace: tests then
-//! run over both.
+//! The repository's own fixtures (`fixtures/`) are numbers and settings in a compact form. The
+//! files that tests read (logs, published lists, configuration trees, cases of ministat) are
+//! rendered from them into a temporary folder. So a clone runs every test without additional data.
+//! A larger set, the original files, may be installed next to the workspace: then tests run over
+//! both.
 //!
 //! | function | rendered from | larger set |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | [`ministat_cases`] | `fixtures/ministat.txt` | `conformance/ministat` |
 //! | [`logs`] | `fixtures/logs.txt` | `conformance/logs` |
 //!
-//! The larger set is the folder that `FWDLAB_TESTDATA` names, or `../shared` beside the
-//! workspace. Left out: data that only one test reads, which stays with that test.
+//! The larger set is the folder named by `FWDLAB_TESTDATA`, or `../shared` next to the workspace.
+//! Not included: data that only one test reads, which is stored with that test.
 
 mod archive;
 mod frames;
@@ -35,20 +35,20 @@ pub use skip::{in_ci, skip, skip_part, skip_part_without_data, skip_without_data
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder with test data. What was rendered is removed when this is dropped.
+/// A folder with test data. Rendered data is removed on drop.
 pub struct Collection {
     path: PathBuf,
     rendered: Option<TempDir>,
 }
 
 impl Collection {
-    /// The folder.
+    /// Path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether these are the original files rather than what the fixtures rendered.
+    /// True if these are the original files rather than files rendered from the fixtures.
     #[must_use]
     pub fn is_larger(&self) -> bool {
         self.rendered.is_none()
@@ -60,29 +60,29 @@ impl Collection {
         Collection { path: folder.path().to_path_buf(), rendered: Some(folder) }
     }
 
-    fn both(write: fn(&Path), name: &str) -> Vec<Collection> {
+    fn rendered_and_larger(write: fn(&Path), name: &str) -> Vec<Collection> {
         let larger = larger_too(name).map(|path| Collection { path, rendered: None });
         std::iter::once(Collection::rendered(write)).chain(larger).collect()
     }
 }
 
-/// Five experiments in the layout of the netbenches archive: first as rendered from their
-/// figures, then the original files where they are.
+/// Returns five experiments in the layout of the netbenches archive: first rendered from the
+/// fixtures, then the original files, if present.
 #[must_use]
 pub fn archives() -> Vec<Collection> {
-    Collection::both(archive::render, "archive")
+    Collection::rendered_and_larger(archive::render, "archive")
 }
 
-/// Cases of ministat with what each of its generations printed, a folder a case: `cmd`
-/// (one argument a line), `expected` and `expected.exit`, `expected.GENERATION` where one
-/// differs, and the input. First the repository's own, then the larger set where it is.
+/// Returns cases of ministat with the output of each of its generations, one folder per case: `cmd`
+/// (one argument per line), `expected` and `expected.exit`, `expected.GENERATION` if one differs,
+/// and the input. First the repository's own, then the larger set, if present.
 #[must_use]
 pub fn ministat_cases() -> Vec<Collection> {
-    Collection::both(ministat::render, "conformance/ministat")
+    Collection::rendered_and_larger(ministat::render, "conformance/ministat")
 }
 
-/// A folder of the larger set, for a test that runs over nothing else. `None` if it is absent:
-/// the test is then recorded as skipped, which is no failure in continuous integration either,
+/// Returns a folder of the larger set, for a test without other data. `None` if it is absent: the
+/// test is then recorded as skipped. This is not a failure in continuous integration either,
 /// because other tests run over the fixtures.
 #[must_use]
 pub fn larger(name: &str) -> Option<PathBuf> {
@@ -93,7 +93,7 @@ pub fn larger(name: &str) -> Option<PathBuf> {
     folder
 }
 
-/// As [`larger`], for a test that also runs over fixtures: it is recorded as reduced.
+/// Like [`larger`], for a test that also runs over fixtures: it is recorded as reduced.
 #[must_use]
 pub fn larger_too(name: &str) -> Option<PathBuf> {
     let folder = folder_of_larger(name);

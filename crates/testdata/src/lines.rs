@@ -1,7 +1,7 @@
-//! The compact form of the fixtures: lines of `KEYWORD REST`, each followed by the lines
-//! that belong to it, which begin with a tab.
+//! The compact form of the fixtures: lines of `KEYWORD REST`, each followed by the lines of its
+//! body, which begin with a tab.
 
-/// A line of a fixture with what belongs to it.
+/// A line of a fixture with its body.
 pub(crate) struct Entry<'a> {
     pub(crate) keyword: &'a str,
     pub(crate) rest: &'a str,
@@ -9,13 +9,13 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The body as text, each line ended.
+    /// Returns the body as text, with a newline after each line.
     pub(crate) fn text(&self) -> String {
         self.body.iter().flat_map(|line| [line, "\n"]).collect()
     }
 }
 
-/// The entries of a fixture. Lines that begin with `#` are comments.
+/// Returns the entries of a fixture. Lines that begin with `#` are comments.
 pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

@@ -1,54 +1,53 @@
-//! Logs of many kinds of runs: that begin before the traffic, warm up, come to rest late,
-//! or end among other lines.
+//! Logs of many kinds of runs: they begin before the traffic, warm up, settle late, or end among
+//! other lines.
 
 use crate::lines::{Entry, entries};
 use crate::pkt_gen::{Layout, Log};
 
-/// A log with what is known of it.
+/// A log with its expected contents.
 #[derive(Clone, Debug)]
 pub struct FixtureLog {
     /// Two digits, as in the larger set's names.
     pub number: String,
-    /// The text, as pkt-gen would have left it.
+    /// The text, as printed by pkt-gen.
     pub text: String,
-    /// What its lines say.
+    /// Expected contents of its lines.
     pub expected: Expected,
 }
 
-/// What the lines of a log say. Medians were computed by the harness's own shell pipeline
-/// and by ministat.
+/// Expected contents of a log. The harness's own shell pipeline and ministat computed the medians.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// How rates are printed.
+    /// Format of the rates.
     pub layout: Layout,
-    /// Lines of the log.
+    /// Number of lines in the log.
     pub lines: u64,
     /// Packets per second, line by line.
     pub rates_pps: Vec<u64>,
-    /// How many of the rates the harness keeps.
+    /// Number of rates that the harness keeps.
     pub kept: usize,
-    /// Median of those, of an even number the mean of two.
+    /// Median of the kept rates; the mean of the two middle ones of an even number.
     pub median: String,
-    /// The same with the upper one of two.
+    /// Median of the kept rates; the upper middle one of an even number.
     pub upper_median: String,
 }
 
-/// All logs of the repository.
+/// Returns all logs of the repository.
 #[must_use]
 pub fn logs() -> Vec<FixtureLog> {
     entries(include_str!("../fixtures/logs.txt")).iter().map(log).collect()
 }
 
-/// `log NUMBER LAYOUT VERSION END`, then lines, medians and rates.
+/// Parses `log NUMBER LAYOUT VERSION END`, then lines, medians and rates.
 fn log(entry: &Entry<'_>) -> FixtureLog {
     let words: Vec<&str> = entry.rest.split(' ').collect();
     let [number, layout, version, end] = words[..] else { panic!("{}", entry.rest) };
-    let [places, medians, rates @ ..] = &entry.body[..] else { panic!("{number} is cut off") };
+    let [positions, medians, rates @ ..] = &entry.body[..] else { panic!("{number} is cut off") };
     let numbers =
         |text: &str| -> Vec<u64> { text.split(' ').filter_map(|word| word.parse().ok()).collect() };
-    let (places, gaps) = places.split_once(" but ").unwrap_or((places, ""));
+    let (positions, gaps) = positions.split_once(" but ").unwrap_or((positions, ""));
     let ([lines, head], gaps) =
-        (numbers(places)[..].try_into().expect("two numbers"), numbers(gaps));
+        (numbers(positions)[..].try_into().expect("two numbers"), numbers(gaps));
     let rates: Vec<u64> = rates.iter().flat_map(|line| numbers(line)).collect();
     let medians: Vec<&str> = medians.split(' ').collect();
     let expected = Expected {
@@ -89,11 +88,11 @@ fn text(
         log.rate(rate);
         line += 1;
     }
-    let left = expected.lines - head - line;
-    for _ in 0..left.saturating_sub(2) {
+    let remaining = expected.lines - head - line;
+    for _ in 0..remaining.saturating_sub(2) {
         log.noise();
     }
-    match left {
+    match remaining {
         0 => {}
         1 => log.terminated(),
         _ => log.totals(60),

@@ -1,8 +1,8 @@
-//! Cases of ministat: arguments, input, and what each generation printed.
+//! Cases of ministat: arguments, input, and the output of each generation.
 //!
-//! Lines of files and of output are escaped (`\\`, `\t`, `\xNN`). Output of a generation
-//! that differs from FreeBSD 14's is given line by line; `=N` stands for the next `N` lines
-//! of that.
+//! Lines of files and of output are escaped (`\\`, `\t`, `\xNN`). If a generation's output differs
+//! from FreeBSD 14's, it is stored line by line; `=N` stands for the next `N` lines of FreeBSD
+//! 14's.
 
 use crate::archive::put;
 use crate::lines::{Entry, entries};
@@ -23,14 +23,14 @@ pub(crate) fn render(root: &Path) {
             "prints" => {
                 put(root, &format!("{case}/cmd"), &unescaped(&arguments));
                 let generation = words.find(|word| word.starts_with("fbsd"));
-                let (name, printed) = match generation {
+                let (name, output) = match generation {
                     Some(generation) => (format!("expected.{generation}"), like(&newest, &entry)),
                     None => ("expected".to_owned(), lines(&entry)),
                 };
                 put(root, &format!("{case}/{name}.exit"), format!("{first}\n").as_bytes());
-                put(root, &format!("{case}/{name}"), &joined(&printed, is_unended));
+                put(root, &format!("{case}/{name}"), &joined(&output, is_unended));
                 if generation.is_none() {
-                    newest = printed;
+                    newest = output;
                 }
             }
             other => panic!("no line of a case begins with {other}"),
@@ -42,7 +42,7 @@ fn lines(entry: &Entry<'_>) -> Vec<Vec<u8>> {
     entry.body.iter().map(|line| unescaped(line)).collect()
 }
 
-/// Lines of an entry that refers to those of another generation.
+/// Returns the lines of an entry that refers to the lines of another generation.
 fn like(newest: &[Vec<u8>], entry: &Entry<'_>) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for line in &entry.body {

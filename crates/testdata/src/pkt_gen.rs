@@ -1,19 +1,19 @@
-//! Logs as netmap's pkt-gen prints them, from figures.
+//! Logs in the format of netmap's pkt-gen, generated from rates.
 
 use crate::random::Random;
 use std::fmt::Write as _;
 
-/// How pkt-gen prints the rate of a second.
+/// Format of a rate per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Until 2016: rate, packets and time.
     F1,
-    /// Since then: with bits, the mean batch and the least space in the ring.
+    /// Since then: with bits, the mean batch and the minimum space in the ring.
     F2,
 }
 
 impl Layout {
-    /// By the name that the fixtures use.
+    /// Returns a layout by its name in the fixtures.
     ///
     /// # Panics
     /// For any other name.
@@ -31,11 +31,11 @@ impl Layout {
 pub(crate) struct Log {
     pub(crate) text: String,
     layout: Layout,
-    /// The line of pkt-gen's source that prints rates, which differs by version.
+    /// Line number in pkt-gen's source that prints rates, which differs by version.
     version: u32,
     clock_us: u64,
     random: Random,
-    /// Packets and time of the rates so far.
+    /// Sums of packets and time of the rates so far.
     pub(crate) packets: u64,
     pub(crate) time_us: u64,
 }
@@ -53,12 +53,12 @@ impl Log {
         }
     }
 
-    fn stamped(&mut self, function: &str, text: &str) {
+    fn write_stamped(&mut self, function: &str, text: &str) {
         let (seconds, fraction) = (self.clock_us / 1_000_000 % 1000, self.clock_us % 1_000_000);
         let _ = writeln!(self.text, "{seconds:03}.{fraction:06} {function} {text}");
     }
 
-    /// What comes before the first rate, in `lines` lines.
+    /// Writes the `lines` lines before the first rate.
     pub(crate) fn head(&mut self, interface: &str, lines: usize) {
         let known = [
             format!("[1753] interface is {interface}"),
@@ -67,22 +67,22 @@ impl Log {
             "[2044] Ready...".to_owned(),
         ];
         let ranges = lines.saturating_sub(known.len());
-        self.stamped("main", &known[0]);
+        self.write_stamped("main", &known[0]);
         for number in 0..ranges {
             let range = format!("[294] range is 10.{number}.0.1:0 to 10.{number}.0.1:0");
-            self.stamped("extract_ip_range", &range);
+            self.write_stamped("extract_ip_range", &range);
         }
         for line in &known[1..] {
             self.clock_us += 1_000_000;
-            self.stamped("main", line);
+            self.write_stamped("main", line);
         }
     }
 
-    /// A rate, after a little more than a second.
+    /// Writes a rate, after a little more than a second.
     pub(crate) fn rate(&mut self, pps: u64) {
         let us = 1_000_000 + self.random.below(3000);
-        // In a little more than a second there are a few more packets than the rate says,
-        // so that every rate has a count that gives it.
+        // A little more than a second contains a few more packets than the rate, so every rate has
+        // a matching count.
         let packets = (pps * us + 500_000) / 1_000_000;
         self.clock_us += us;
         self.packets += packets;
@@ -96,15 +96,15 @@ impl Log {
                 packets * 480
             ),
         };
-        self.stamped("main_thread", &line);
+        self.write_stamped("main_thread", &line);
     }
 
-    /// Something between the rates.
+    /// Writes a line between the rates.
     pub(crate) fn noise(&mut self) {
-        self.stamped("sender_body", "[1200] pending tx tail 192 head 452 on ring 1");
+        self.write_stamped("sender_body", "[1200] pending tx tail 192 head 452 on ring 1");
     }
 
-    /// A sender's last words, for frames of `bytes`.
+    /// Writes a sender's totals, for frames of `bytes`.
     pub(crate) fn totals(&mut self, bytes: u64) {
         let Log { packets, time_us, .. } = *self;
         let seconds = time_us as f64 / 1e6;
@@ -129,7 +129,7 @@ impl Log {
         };
     }
 
-    /// What a receiver leaves that is ended by a signal.
+    /// Writes the last line of a receiver that a signal ended.
     pub(crate) fn terminated(&mut self) {
         self.text += "Terminated\n";
     }

@@ -46,7 +46,7 @@ pub fn skip(reason: &str) {
     record(Kind::Skipped, reason);
 }
 
-/// Records that the calling test leaves out one part here, such as one shell of several.
+/// Records that the calling test omits one part here, such as one shell of several.
 ///
 /// # Panics
 /// In continuous integration ([`in_ci`]).
@@ -55,12 +55,12 @@ pub fn skip_part(reason: &str) {
     record(Kind::Reduced, reason);
 }
 
-/// As [`skip`], for data that the repository does not contain: never a failure.
+/// Like [`skip`], for data that the repository does not contain: never a failure.
 pub fn skip_without_data(reason: &str) {
     record(Kind::Skipped, reason);
 }
 
-/// As [`skip_part`], for data that the repository does not contain: never a failure.
+/// Like [`skip_part`], for data that the repository does not contain: never a failure.
 pub fn skip_part_without_data(reason: &str) {
     record(Kind::Reduced, reason);
 }
@@ -68,7 +68,7 @@ pub fn skip_part_without_data(reason: &str) {
 fn record(kind: Kind, reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
-    // One line and no tab, so that a record stays a record.
+    // One line without tabs, so that a record stays a record.
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = format!("{}\t{test}\t{}\t{reason}\n", program(), kind.name());
     if append(&line).is_none() {
@@ -85,7 +85,7 @@ fn append(line: &str) -> Option<()> {
     file.write_all(line.as_bytes()).ok()
 }
 
-/// Name of this program's file.
+/// Returns the name of this program's file.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -98,8 +98,8 @@ mod tests {
     /// Set in the child process: the function to call.
     const CALL: &str = "FWDLAB_TESTDATA_CALL";
 
-    /// Runs [`child`] in a process of its own and returns its exit success, its standard error
-    /// and the records it wrote.
+    /// Runs [`child`] in a separate process and returns its exit success, its standard error and
+    /// its records.
     fn run(call: &str, ci: bool, records: bool) -> (bool, String, String) {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         let mut command = Command::new(std::env::current_exe().expect("this program"));

@@ -1,11 +1,11 @@
-//! Flame graphs as flamegraph.pl draws them, of stacks of our own.
+//! Flame graphs in the format of flamegraph.pl, of made-up stacks.
 
 use crate::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Stacks of a router's kernel, from the root on, and about how many samples they have.
-/// The last is too narrow for a rectangle, as is what one of the first row has.
+/// Stacks of a router's kernel, from the root on, and their approximate numbers of samples. The
+/// last one is too narrow for a rectangle, like the samples of a function in the first row.
 const STACKS: &[(&str, u64)] = &[
     ("fork_exit;ithread_loop;t4_intr;service_iq_fl", 1_420_000),
     ("fork_exit;ithread_loop;t4_intr;service_iq_fl;get_fl_payload;m_get2", 230_000),
@@ -42,7 +42,7 @@ struct Node {
     callees: BTreeMap<&'static str, Node>,
 }
 
-/// A flame graph; each `name` has figures of its own.
+/// Returns a flame graph; the numbers depend on `name`.
 pub(crate) fn flame_graph(name: &str) -> String {
     let mut random = Random::of(name);
     let mut all = Node::default();
@@ -68,8 +68,8 @@ pub(crate) fn flame_graph(name: &str) -> String {
     svg + "</g>\n</svg>\n"
 }
 
-fn draw(svg: &mut String, name: &str, node: &Node, place: (f64, usize, f64), all: u64) {
-    let (left, top, scale) = place;
+fn draw(svg: &mut String, name: &str, node: &Node, geometry: (f64, usize, f64), all: u64) {
+    let (left, top, scale) = geometry;
     let width = node.count as f64 * scale;
     if width < NARROWEST {
         return;
@@ -92,7 +92,7 @@ fn draw(svg: &mut String, name: &str, node: &Node, place: (f64, usize, f64), all
     }
 }
 
-/// `1,234,567`.
+/// Formats a number as `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
