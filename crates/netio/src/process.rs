@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn only_keep_open_passes_descriptors() {
-        let (ours, _theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
-        let number = ours.as_raw_fd();
+        let (socket, _peer) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        let number = socket.as_raw_fd();
         let has_it = |keep: bool| {
             let mut command = Command::new("test");
             command.args(["-e", &format!("/dev/fd/{number}")]);

@@ -28,7 +28,7 @@ const GONE: u8 = 2;
 pub struct Spread<P, F> {
     port: P,
     choose: F,
-    own: usize,
+    index: usize,
     /// Rings to other workers, and frames waiting for room in them.
     to: Vec<(Producer, Batch)>,
     from: Vec<Consumer>,
@@ -69,13 +69,13 @@ where
         }
     }
     let ends = ports.into_iter().zip(to.into_iter().zip(from)).enumerate();
-    let spread = ends.map(|(own, (port, (to, from)))| Spread {
+    let spread = ends.map(|(index, (port, (to, from)))| Spread {
         port,
         choose: choose.clone(),
-        own,
+        index,
         to,
         from,
-        turn: own,
+        turn: index,
         received: Batch::new(),
         missed: 0,
         states: Arc::clone(&states),
@@ -90,7 +90,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
         self.port.receive(&mut self.received)?;
         for frame in self.received.frames() {
             let worker = (self.choose)(frame) % self.to.len();
-            let place = match worker == self.own {
+            let place = match worker == self.index {
                 true => batch.grow(),
                 false => self.to[worker].1.grow(),
             };
@@ -122,7 +122,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Spread<P, F> {
             }
         }
         if !waiting && self.port.is_at_end() {
-            self.states[self.own].store(ENDED, Ordering::Release);
+            self.states[self.index].store(ENDED, Ordering::Release);
             self.bells.iter().for_each(Bell::ring_if_asleep);
         }
     }
@@ -147,7 +147,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
         for _ in 0..self.from.len() {
             let turn = self.turn;
             self.turn = (turn + 1) % self.from.len();
-            if turn == self.own {
+            if turn == self.index {
                 self.share_out(batch)?;
             } else if !self.from[turn].receive(batch) {
                 continue;
@@ -164,7 +164,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
     }
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
-        wakers.add_bell(&self.bells[self.own]);
+        wakers.add_bell(&self.bells[self.index]);
         // After `add_bell`, so that no ring is missed.
         if self.has_more() {
             wakers.ready();
@@ -173,7 +173,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
     }
 
     fn woken(&mut self, woken: Woken) -> Result<(), NetioError> {
-        self.bells[self.own].answer();
+        self.bells[self.index].answer();
         self.port.woken(woken)
     }
 
@@ -191,7 +191,7 @@ impl<P: Port, F: Fn(&Frame) -> usize + Send> Port for Spread<P, F> {
 
 impl<P, F> Drop for Spread<P, F> {
     fn drop(&mut self) {
-        self.states[self.own].store(GONE, Ordering::Release);
+        self.states[self.index].store(GONE, Ordering::Release);
         self.bells.iter().for_each(Bell::ring_if_asleep);
     }
 }

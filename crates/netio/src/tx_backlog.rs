@@ -27,11 +27,11 @@ mod tests {
 
     #[test]
     fn received_bytes_leave_backlog() {
-        let (ours, theirs) = UnixDatagram::pair().unwrap();
-        assert_eq!(bytes(&ours).unwrap(), 0);
-        ours.send(&[0; 60]).unwrap();
-        assert!(bytes(&ours).unwrap() >= 60);
-        theirs.recv(&mut [0; 100]).unwrap();
-        assert_eq!(bytes(&ours).unwrap(), 0);
+        let (sender, receiver) = UnixDatagram::pair().unwrap();
+        assert_eq!(bytes(&sender).unwrap(), 0);
+        sender.send(&[0; 60]).unwrap();
+        assert!(bytes(&sender).unwrap() >= 60);
+        receiver.recv(&mut [0; 100]).unwrap();
+        assert_eq!(bytes(&sender).unwrap(), 0);
     }
 }

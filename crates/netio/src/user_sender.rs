@@ -171,9 +171,9 @@ fn send_until_stopped(
     let mut pacer =
         config.rate_pps.map(|rate| Pacer::new(rate, clock::monotonic_ns(), config.burst));
     let capacity = transmit.capacity();
-    let (mut left, mut rate) = (config.limit.map_or(u64::MAX, |counted| counted.packets), 0);
+    let (mut remaining, mut rate) = (config.limit.map_or(u64::MAX, |counted| counted.packets), 0);
     while shared.order.load(Ordering::Relaxed) == GO {
-        if left == 0 {
+        if remaining == 0 {
             // The burst is sent: leave the CPU to the forwarder.
             std::thread::park_timeout(AFTER_A_BURST);
             continue;
@@ -189,7 +189,7 @@ fn send_until_stopped(
             Some(flooding) => flood(flooding, shared.phase(), transmit)?,
             None => false,
         };
-        let capacity = capacity.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let capacity = capacity.min(usize::try_from(remaining).unwrap_or(usize::MAX));
         let count = match &mut pacer {
             None => capacity,
             Some(pacer) => match pacer.due(clock::monotonic_ns(), capacity) {
@@ -217,7 +217,7 @@ fn send_until_stopped(
         let refused = frames.written.saturating_sub(taken);
         writer.take_back(refused as u32);
         // One writer: a plain load and store keep the hot loop free of locked instructions.
-        left -= taken as u64;
+        remaining -= taken as u64;
         let sent = &shared.sent[phase as usize];
         sent.store(sent.load(Ordering::Relaxed) + taken as u64, Ordering::Release);
         if let Some(pacer) = &mut pacer {

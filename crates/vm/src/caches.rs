@@ -187,8 +187,8 @@ impl Misses {
 
     /// Adds `factor` times others.
     fn plus(self, factor: f64, other: Misses) -> Misses {
-        let (own, other) = (self.words(), other.words());
-        Misses::of(std::array::from_fn(|at| own[at] + factor * other[at]))
+        let (words, other) = (self.words(), other.words());
+        Misses::of(std::array::from_fn(|at| words[at] + factor * other[at]))
     }
 }
 

@@ -88,10 +88,10 @@ impl Circuit {
         Drain(self.end(Index::Drained, Index::Passed, 0))
     }
 
-    fn end(&self, own: Index, before: Index, lead: u32) -> End {
-        let at = self.memory.index(own);
+    fn end(&self, counter: Index, before: Index, lead: u32) -> End {
+        let at = self.memory.index(counter);
         let limit = self.memory.index(before).wrapping_add(lead);
-        End { memory: self.memory.clone(), own, before, lead, at, limit }
+        End { memory: self.memory.clone(), counter, before, lead, at, limit }
     }
 }
 
@@ -100,7 +100,7 @@ impl Circuit {
 #[derive(Debug)]
 struct End {
     memory: Arc<Memory>,
-    own: Index,
+    counter: Index,
     before: Index,
     /// Slots that this end may be ahead of the previous one: the initially empty ones.
     lead: u32,
@@ -131,7 +131,7 @@ impl End {
     fn release(&mut self) {
         if self.at != self.limit {
             self.at = self.at.wrapping_add(1);
-            self.memory.set_index(self.own, self.at);
+            self.memory.set_index(self.counter, self.at);
         }
     }
 }

@@ -189,9 +189,9 @@ impl Netlink {
         let deadline = Instant::now() + ANSWER;
         let mut is_whole = true;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let ready = wait([self.socket.as_fd()], left).map_err(failed)?;
-            if ready == 0 && left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let ready = wait([self.socket.as_fd()], remaining).map_err(failed)?;
+            if ready == 0 && remaining.is_zero() {
                 return Err(failed(std::io::ErrorKind::TimedOut.into()));
             }
             let Some(count) = self.take().map_err(failed)? else { continue };
