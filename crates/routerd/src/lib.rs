@@ -243,7 +243,7 @@ impl Running {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Changes a route during forwarding, as [`Routing::change`].
+    /// Changes a route during forwarding.
     ///
     /// # Errors
     /// Errors of the command.
