@@ -249,7 +249,7 @@ impl Process {
             }
         };
         let stats: RouterStats = serde_json::from_str(&line)
-            .map_err(|error| self.failed(&format!("it says `{line}`: {error}"), ""))?;
+            .map_err(|error| self.failed(&format!("invalid output `{line}`: {error}"), ""))?;
         match &stats.error {
             None => Ok(stats),
             Some(error) => Err(self.failed(error, "")),

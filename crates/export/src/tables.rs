@@ -78,7 +78,7 @@ pub const TABLES: [Table; 8] = [
             truth("imported", "read from other programs' files"),
             text("started_at", "when it began, RFC 3339; null when unknown"),
             text("metric", "what is compared, e.g. `median`"),
-            integer("runs_planned", "runs that the plan asks for"),
+            integer("runs_planned", "runs in the plan"),
             integer("runs_recorded", "runs that are there"),
             integer("runs_in_doubt", "runs with a warning"),
         ],

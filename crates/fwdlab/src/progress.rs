@@ -218,7 +218,7 @@ impl<'a> Progress<'a> {
     /// A run failed; its variant is given up for this invocation.
     pub(crate) fn gave_up(&mut self, why: &str) {
         let label = &self.state.label;
-        let text = format!("{label} is given up for now, the others go on: {why}");
+        let text = format!("{label} is given up for now, the others continue: {why}");
         self.above(&text);
     }
 

@@ -136,7 +136,10 @@ impl<'a> InterfaceCounters<'a> {
         let after = counter.read().map_err(|error| format!("{name}: {error}"))?;
         let (before, after) = (column(&self.before), column(&after));
         if after < before {
-            return Err(format!("{name}: the counters of {interface} were reset meanwhile"));
+            return Err(format!(
+                "{name}: the counters of {interface} were reset during the \
+                                measurement"
+            ));
         }
         if after == before && expected > 0 {
             return Err(format!(

@@ -75,13 +75,13 @@ impl Edges {
     /// Accuracy of the window's counts as text for a report.
     pub fn describe(self) -> String {
         match self {
-            Edges::Exact => "exact: each packet says its phase".to_owned(),
-            Edges::Read => "counters are read there: packets that are under way may be counted on \
-                            either side"
+            Edges::Exact => "exact: each packet carries its phase".to_owned(),
+            Edges::Read => "counters are read there: packets in transit may be counted on either \
+                            side"
                 .to_owned(),
             Edges::Reported(ms) => format!(
-                "counters are those of reports, {ms} ms apart: packets that are under way may be \
-                 counted on either side"
+                "counters are from reports {ms} ms apart: packets in transit may be counted on \
+                 either side"
             ),
         }
     }

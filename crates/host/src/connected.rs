@@ -48,7 +48,7 @@ impl ConnectedHost {
         })?;
         if described.system.is_some_and(|expected| expected != system) {
             return Err(BenchError::environment(
-                format!("{} runs {}, the lab's file says otherwise", described.name, found.system),
+                format!("{} runs {}, contrary to the lab's file", described.name, found.system),
                 format!("write system = \"{}\", or boot the other one", system.name()),
             ));
         }

@@ -54,8 +54,8 @@ pub enum BenchError {
     },
     /// Another controller holds a host of the laboratory.
     #[error(
-        "{what}\n  next step: wait until it is free (`fwdlab run --wait 60min` does): two would \
-         measure each other; `fwdlab lab leases` says who has which host"
+        "{what}\n  next step: wait until it is free (`fwdlab run --wait 60min` does): two runs \
+         would disturb each other; `fwdlab lab leases` lists the holders"
     )]
     Held {
         /// Holder and expiry of each host's lease.

@@ -252,7 +252,7 @@ impl Warning {
                 format!("{forwarded} packets arrived of {offered} sent: the count can't be trusted")
             }
             Warning::CounterMismatch { counter, counted, expected } => {
-                format!("{counter} says {counted}, ours say {expected}")
+                format!("{counter} reports {counted}; fwdlab counted {expected}")
             }
             Warning::ClockJump { jump_ns } => {
                 format!("the wall clock jumped by {:.3} s during the run", *jump_ns as f64 / 1e9)

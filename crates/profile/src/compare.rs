@@ -87,7 +87,7 @@ pub enum CompareError {
         value: f64,
     },
     /// The confidence is out of range.
-    #[error("a confidence lies between 50 and 100 percent, not {0}")]
+    #[error("the confidence must be between 50 and 100 percent, not {0}")]
     Confidence(f64),
 }
 

@@ -77,7 +77,7 @@ impl Routing {
     /// # Errors
     /// Errors of the command.
     pub(super) fn change(&mut self, words: &str) -> Result<(), String> {
-        let what = "say `add PREFIX via NEXT-HOP` or `delete PREFIX`";
+        let what = "expected `add PREFIX via NEXT-HOP` or `delete PREFIX`";
         let (order, rest) = words.trim().split_once(' ').ok_or(what)?;
         match order {
             "add" => self.add(&text::read(rest).map_err(|error| error.to_string())?),

@@ -44,7 +44,7 @@ pub enum StoreError {
     },
     /// Another process writes to the store.
     #[error(
-        "{} is being written by {}; wait until it ends (reading is possible meanwhile)",
+        "{} is being written by {}; wait until it ends (you can still read the store)",
         path.display(), writer(*pid)
     )]
     Locked {

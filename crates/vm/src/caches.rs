@@ -205,7 +205,7 @@ impl Seen {
         if quad(&self.bytes, overflow) != 0 {
             return Err(VmError::Counts(
                 "the guest has executed more different blocks than the model of caches has \
-                 places\n  next step: boot it anew for each change"
+                 places\n  next step: boot it again for each change"
                     .into(),
             ));
         }

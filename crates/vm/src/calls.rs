@@ -166,8 +166,8 @@ impl Tree {
     pub fn grown_since(&self, before: &Tree) -> Result<Grown, VmError> {
         if self.word(Word::Overflow) != before.word(Word::Overflow) {
             return Err(VmError::Counts(
-                "the guest has called by more ways than the plugin has nodes\n  next step: count \
-                 without calls, or boot it anew for each change"
+                "the guest has more call paths than the plugin has nodes\n  next step: count \
+                 without calls, or boot it again for each change"
                     .into(),
             ));
         }

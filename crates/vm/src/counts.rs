@@ -191,8 +191,8 @@ impl Counts {
     pub fn since(&self, before: &Counts) -> Result<Vec<Executed>, VmError> {
         if self.counter(Counter::Overflow as usize) != before.counter(Counter::Overflow as usize) {
             return Err(VmError::Counts(
-                "the guest has executed more different blocks than the plugin has slots\n  next step: \
-                 boot it anew for each change"
+                "the guest has executed more different blocks than the plugin has slots\n  next \
+                 step: boot it again for each change"
                     .into(),
             ));
         }

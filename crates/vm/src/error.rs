@@ -65,8 +65,8 @@ pub enum VmError {
     },
     /// KVM can't execute the guest's code.
     #[error(
-        "KVM can't go on with this guest: {text}\n  next step: write accel = \"tcg\", or boot it on \
-         a machine whose CPU virtualises by itself"
+        "KVM can't go on with this guest: {text}\n  next step: write accel = \"tcg\", or boot it \
+         on a machine with hardware virtualisation"
     )]
     GivenUp {
         /// QEMU's message.

@@ -133,7 +133,7 @@ pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmEr
         }
     };
     match symbols.is_empty() {
-        true => Err(VmError::Counts("the guest tells no function of its kernel".into())),
+        true => Err(VmError::Counts("the guest lists no functions of its kernel".into())),
         false => Ok(symbols),
     }
 }

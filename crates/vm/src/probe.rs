@@ -98,8 +98,8 @@ fn within(accel: Accel, limit: Duration, rom: &[u8], dir: &Path) -> Result<Durat
             why,
             next: match accel {
                 Accel::Kvm => {
-                    "leave `accel` out or write accel = \"tcg\"; KVM needs a CPU with \
-                     virtualisation of its own, /dev/kvm, and the right to open it"
+                    "leave `accel` out or write accel = \"tcg\"; KVM needs hardware \
+                     virtualisation, /dev/kvm, and permission to open it"
                 }
                 Accel::Tcg | Accel::Counted => "see whether this QEMU has `-accel tcg`",
             }

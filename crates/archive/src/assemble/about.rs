@@ -197,7 +197,7 @@ fn setup(groups: &[Group], trees: &[ReadTree], published: &Published) -> Vec<Str
         lines.extend(commands.into_iter().map(|command| format!("{what}: {command}")));
     }
     if let Some(load) = offered(groups) {
-        lines.push(format!("Offered: {} (median of what the senders' logs say)", format_pps(load)));
+        lines.push(format!("Offered: {} (median of the senders' logs)", format_pps(load)));
     }
     // Settings that all used configurations share describe the device.
     let configurations_in_use =
@@ -234,7 +234,7 @@ fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
             && counts.iter().all(|count| f64::from(*count) != stated)
         {
             notes.push(format!(
-                "the published text says {stated} flows, the senders' commands ask for {}",
+                "the published text states {stated} flows, the senders' commands use {}",
                 flows.join(" and ")
             ));
         }
@@ -243,7 +243,7 @@ fn contradictions(groups: &[Group], published: &Published) -> Vec<String> {
             && (found / stated - 1.0).abs() > SAME_LOAD
         {
             notes.push(format!(
-                "the published text says a load of {}, the senders' logs say {}",
+                "the published text states a load of {}, the senders' logs show {}",
                 format_pps(stated),
                 format_pps(found)
             ));
@@ -259,7 +259,7 @@ fn kernel_mismatches(groups: &[Group]) -> Vec<String> {
         let named = leading_revision(image.trim_start_matches('r'))?;
         let stated = kernel(group.info.as_ref()?.uname.as_deref()?)?;
         let runs = leading_revision(stated.trim_start_matches('r'))?;
-        (named != runs).then(|| format!("the image is called {image}, its kernel says {stated}"))
+        (named != runs).then(|| format!("the image is called {image}, its kernel reports {stated}"))
     });
     distinct(found)
 }

@@ -28,7 +28,7 @@ pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> Taken {
     }
     match lower.as_str() {
         "readme.md" | "readme" | "readme.txt" => Taken::Kept(DocumentKind::Readme),
-        "source.json" | "license" | "license.txt" => Taken::Left("says where the files are from"),
+        "source.json" | "license" | "license.txt" => Taken::Left("origin or license of the files"),
         _ if ends(&[".pps"]) || lower.starts_with("pps.") => Taken::PerhapsList,
         _ if ends(&[".equilibrium", ".equilibrium.max"]) => Taken::PerhapsList,
         _ if ends(&[".data"]) => Taken::Kept(DocumentKind::Table),

@@ -105,7 +105,8 @@ fn parts(group: &Identity, notes: &mut Vec<String>) -> [String; 3] {
     let renamed = group.image.is_none() && !rest.is_empty() && !names_configuration;
     if renamed && !configuration.is_empty() {
         notes.push(format!(
-            "the files of {} were renamed by hand: their .info says configuration {configuration}",
+            "the files of {} were renamed by hand: their .info states configuration \
+             {configuration}",
             group.name
         ));
     }

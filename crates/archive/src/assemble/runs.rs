@@ -287,7 +287,7 @@ fn log_warnings(file: &FoundFile, log: &GeneratorLog) -> Vec<Warning> {
         warnings.push(doubt(
             file,
             Some(first.number),
-            &format!("the tool says: {}{more}", first.text),
+            &format!("the tool reported: {}{more}", first.text),
         ));
     }
     warnings.extend(unknown(file, &log.unknown, log.unknown_count));

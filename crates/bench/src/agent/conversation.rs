@@ -45,7 +45,7 @@ impl Conversation {
         conversation.tell(order)?;
         match conversation.answer(READY)? {
             Answer::Ready { facts } => Ok((conversation, facts)),
-            other => Err(conversation.failed(&format!("it says {other:?} instead of ready"))),
+            other => Err(conversation.failed(&format!("it answered {other:?} instead of ready"))),
         }
     }
 
@@ -63,7 +63,7 @@ impl Conversation {
     pub(super) fn sent(&mut self) -> Result<Sent, BenchError> {
         match self.answer(ANSWER)? {
             Answer::Sent(sent) => Ok(sent),
-            other => Err(self.failed(&format!("it says {other:?} instead of what it has sent"))),
+            other => Err(self.failed(&format!("it answered {other:?} instead of its send counts"))),
         }
     }
 

@@ -97,7 +97,7 @@ fn attempt(far: &FarEnd<'_>, dut: &DutEnd<'_>, run_id: u32) -> Result<Rates, Ben
     let fact = |name: &str| burst.facts.get(name).cloned();
     let mut engine = fact("sender").unwrap_or_default();
     if let Some(why) = fact("sender falls back") {
-        engine += &format!("; tried in vain: {why}");
+        engine += &format!("; fell back: {why}");
     }
     let interfaces = std::slice::from_ref(&dut.interface);
     let before = counter::read(dut.host, dut.system, interfaces)?;

@@ -37,16 +37,12 @@ pub(super) fn probe(host: &dyn Host) -> Probe {
     };
     let after = now();
     let Ok(seconds) = output.trim().parse::<u32>() else {
-        return bad(
-            "clock",
-            format!("`{}` is no time", output.trim()),
-            "see what `date +%s` says there",
-        );
+        return bad("clock", format!("`{}` is no time", output.trim()), "run `date +%s` there");
     };
     let difference = Difference::new(f64::from(seconds), before, after);
     let Difference { low, high } = difference;
     let detail = format!(
-        "{low:+.1} to {high:+.1} s from this machine's, told within {:.2} s",
+        "{low:+.1} to {high:+.1} s from this machine's, read within {:.2} s",
         after - before
     );
     match difference.is_small() {

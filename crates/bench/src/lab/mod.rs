@@ -283,7 +283,7 @@ fn interface_probes(host: &dyn Host, system: System, interface: &LabInterface) -
             let next = format!("set it to {MTU_MIN} or more: longer frames would be lost");
             bad(named("MTU"), mtu.to_string(), next)
         }
-        None => bad(named("MTU"), "not told", "look at the interface on the host"),
+        None => bad(named("MTU"), "unknown", "look at the interface on the host"),
     };
     vec![mac, state, mtu]
 }
@@ -299,7 +299,7 @@ fn bad(name: impl Into<String>, detail: impl Into<String>, next: impl Into<Strin
 fn failed(name: impl Into<String>, error: BenchError) -> Probe {
     match error {
         BenchError::Environment { what, next } => bad(name, what, next),
-        other => bad(name, other.to_string(), "see what the host says to this command itself"),
+        other => bad(name, other.to_string(), "run this command on the host by hand"),
     }
 }
 

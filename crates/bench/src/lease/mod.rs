@@ -366,8 +366,8 @@ fn reason_of_loss(owner: &str) -> String {
 fn lost_error(host: &str, why: &str) -> BenchError {
     BenchError::environment(
         format!("the lease of {host} is lost: {why}"),
-        "`fwdlab lab leases` says who has which host; a longer `lease` in the lab's file bears \
-         longer interruptions",
+        "`fwdlab lab leases` shows who has which host; a longer `lease` in the lab's file \
+         tolerates longer interruptions",
     )
 }
 

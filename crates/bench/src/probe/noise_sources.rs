@@ -90,7 +90,7 @@ fn interrupts(proc: &Path) -> Probe {
         fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "irqbalance")
     });
     let detail =
-        if is_running { "irqbalance moves them meanwhile" } else { "irqbalance does not run" };
+        if is_running { "irqbalance moves them during runs" } else { "irqbalance does not run" };
     probe(
         "interrupts",
         !is_running,

@@ -292,7 +292,7 @@ fn counted(text: &str, event: &str) -> ProfileCounter {
         "<not counted>" => ProfileCounter::absent(event, "not counted: no free counter"),
         value => match value.parse() {
             Ok(value) => ProfileCounter::counted(event, value),
-            Err(_) => ProfileCounter::absent(event, format!("perf said \"{value}\"")),
+            Err(_) => ProfileCounter::absent(event, format!("perf printed \"{value}\"")),
         },
     }
 }

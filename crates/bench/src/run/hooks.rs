@@ -50,7 +50,7 @@ impl<'a> SetupGuard<'a> {
             if !output.contains(&revision.expect) {
                 return Err(BenchError::environment(
                     format!(
-                        "{}: `{}` says `{output}` after `setup`, and not `{}`",
+                        "{}: `{}` says `{output}` after `setup`, not `{}`",
                         host.name(),
                         revision.verify,
                         revision.expect

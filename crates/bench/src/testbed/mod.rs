@@ -186,7 +186,7 @@ pub(crate) fn choose(
         TestbedKind::Ssh => Ok(Box::new(ssh::Ssh::open(plan, paths)?)),
         TestbedKind::Vm => Ok(Box::new(vm::Vm::open(plan, privilege, paths)?)),
         TestbedKind::Archive => Err(BenchError::Refused(
-            "imported runs were measured in somebody's laboratory and can't be repeated here"
+            "imported runs were measured in another laboratory and can't be repeated here"
                 .to_owned(),
         )),
         TestbedKind::Netns => Ok(Box::new(open_netns(plan, privilege, paths)?)),

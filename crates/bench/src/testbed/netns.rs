@@ -72,9 +72,9 @@ impl Netns {
         reasons.extend(journal.left().iter().map(|left| format!("not put back: {left}")));
         if *privilege == Privilege::UserNamespace {
             reasons.push(
-                "no root: everything lies in a user namespace of this process; BPF and the \
-                 placement of kernel threads are not allowed there, which costs about two \
-                 thirds of the sender's rate"
+                "no root: everything is in a user namespace of this process; BPF and the \
+                 placement of kernel threads are not allowed there, which costs about two thirds \
+                 of the sender's rate"
                     .into(),
             );
         }

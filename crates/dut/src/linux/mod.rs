@@ -139,7 +139,7 @@ impl Dut for LinuxDut<'_> {
             host.run(&["ip", "link", "set", &link.interface, "down"], "")?;
         }
         self.configure(host, settings, placement, findings)?;
-        Ok(Some("both interfaces taken down, everything configured anew".into()))
+        Ok(Some("both interfaces taken down, everything reconfigured".into()))
     }
 
     fn threads(&self) -> Vec<u32> {

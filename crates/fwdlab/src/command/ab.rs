@@ -57,7 +57,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if is_other && !arguments.fresh && out.join(STORE).exists() {
         let why = format!(
             "{} holds the runs of other commands (they are in {FILE} there)\n  next step: name \
-             another directory (--out), or begin anew (--fresh)",
+             another directory (--out), or start over (--fresh)",
             out.display()
         );
         return Err(CliError::Mistake(why).into());

@@ -86,7 +86,7 @@ pub(super) fn confidence(text: &str) -> Result<f64, String> {
     number
         .ok()
         .filter(|confidence| *confidence > 50.0 && *confidence < 100.0)
-        .ok_or_else(|| "a confidence lies between 50 and 100 percent, e.g. 95".to_owned())
+        .ok_or_else(|| "the confidence must be between 50 and 100 percent, e.g. 95".to_owned())
 }
 
 /// Parses a margin, and returns it as a ratio. The percent sign is required: 2 could be a factor.

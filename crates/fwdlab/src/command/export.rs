@@ -76,7 +76,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         terminal::warn(&format!("left out: {why}"));
     }
     if stop.requested() {
-        let why = "nothing was exported: the tables are as they were";
+        let why = "nothing was exported: the tables are unchanged";
         return Err(CliError::Interrupted(why.to_owned()).into());
     }
     if unreadable.len() == stores.len() {

@@ -86,10 +86,11 @@ Examples:
   fwdlab compare before.pps after.pps        did anything change?";
 
 /// Help on the options that every command takes; only the program's own help prints it.
-const OF_ALL: &str = "\
-Of every command:
-  --color <WHEN>  auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE say otherwise),
-                  always or never";
+const OF_ALL: &str = "Options of every command:
+  --color <WHEN>  auto (on a terminal, unless \
+                      NO_COLOR, CLICOLOR or CLICOLOR_FORCE override it),
+                  always \
+                      or never";
 
 /// A laboratory for packet-forwarding performance.
 ///

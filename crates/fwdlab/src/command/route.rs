@@ -183,7 +183,7 @@ fn controlled(stop: &Stop) -> Result<Exit> {
     });
     let setup = lines.recv().map_err(|_| CliError::Mistake("no set-up was told".into()))?;
     let setup: RouterSetup = serde_json::from_str(&setup)
-        .map_err(|error| CliError::Mistake(format!("the set-up told: {error}")))?;
+        .map_err(|error| CliError::Mistake(format!("configuration on standard input: {error}")))?;
     let mut running = Running::start(&setup)?;
     show(true, &running.stats(), None)?;
     while !stop.requested() {
@@ -218,7 +218,7 @@ fn obey(running: &mut Running, order: &str) -> Result<(), String> {
             let late = running.reload(&setup).map_err(|error| format!("{error:#}"))?;
             late.map_or(Ok(()), Err)
         }
-        _ => Err("say stats, forget, route, reload or stop".into()),
+        _ => Err("expected stats, forget, route, reload or stop".into()),
     }
 }
 

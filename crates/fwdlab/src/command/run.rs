@@ -360,12 +360,14 @@ impl Arguments {
             .iter()
             .find_map(|stored| facts::revision(&stored.invocation.environment).map(str::to_owned));
         match (&self.revision, stored) {
-            (Some(expected), Some(stored)) if *expected != stored => Err(CliError::Mistake(format!(
-                "{}: its runs are of revision {stored}, not of {expected}\n  next step: begin anew with \
-                 --fresh, or give another directory with --out",
-                store.path().display()
-            ))
-            .into()),
+            (Some(expected), Some(stored)) if *expected != stored => {
+                Err(CliError::Mistake(format!(
+                    "{}: its runs are of revision {stored}, not of {expected}\n  next step: start \
+                 over with --fresh, or choose another directory with --out",
+                    store.path().display()
+                ))
+                .into())
+            }
             _ => Ok(()),
         }
     }

@@ -109,7 +109,8 @@ fn of_machine(machine: &Machine) -> Vec<Block> {
         each("a run", machine.seconds_per_run)
     )));
     found.extend(found_after(&machine.times, "blocks"));
-    let mut sections = vec![Block::section("What this machine can tell apart", found)];
+    let mut sections =
+        vec![Block::section("Smallest detectable difference on this machine", found)];
     if let Some(live) = &machine.live {
         let mut found: Vec<Block> = apart(&live.effects, "").collect();
         let scatter = percent(live.scatter);
@@ -157,7 +158,7 @@ fn conclusion(rates: &[ErrorRate]) -> String {
         kept + broken + open
     );
     if open > 0 {
-        text += &format!("; {open} need more comparisons to tell");
+        text += &format!("; {open} need more comparisons");
     }
     if broken > 0 {
         text += &format!("; {broken} BROKEN");

@@ -96,7 +96,7 @@ fn answer(request: Request, site: &Site, access: &Access, streams: &Arc<()>) {
     };
     if let Answer::Events(path) = answer {
         if Arc::strong_count(streams) > STREAMS_MAX {
-            return respond(request, Answer::text(503, "too many viewers at once"), None);
+            return respond(request, Answer::text(503, "too many simultaneous viewers"), None);
         }
         let counted = streams.clone();
         let spawned = std::thread::Builder::new().name("viewer".into()).spawn(move || {

@@ -89,7 +89,7 @@ impl<'a> Trex<'a> {
     fn call(&mut self, method: &str, params: Value) -> Result<Value, BenchError> {
         match &mut self.rpc {
             Some(rpc) => rpc.call(method, params),
-            None => Err(BenchError::Refused("TRex must be prepared before it is asked".into())),
+            None => Err(BenchError::Refused("TRex must be prepared before it is called".into())),
         }
     }
 

@@ -23,8 +23,8 @@ const CAUSES: &[Cause] = &[
     (
         &["Host key verification failed", "host key is known for"],
         "its host key is unknown",
-        "compare and accept it once (`ssh HOST`), or add what `ssh-keyscan HOST` says \
-         to ~/.ssh/known_hosts",
+        "compare and accept it once (`ssh HOST`), or add the output of `ssh-keyscan HOST` to \
+         ~/.ssh/known_hosts",
     ),
     (
         &["Permission denied (", "Too many authentication failures", "not allowed at this time"],

@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         self.get(name).unwrap_or_else(|| {
             faults.push(
                 Diagnostic::new(0..0, format!("`{name}` is not set"))
-                    .help(format!("write {name}=\"...\" as bench-lab.sh wants it")),
+                    .help(format!("write {name}=\"...\" as bench-lab.sh requires")),
             );
             ""
         })

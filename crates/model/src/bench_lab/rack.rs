@@ -148,7 +148,7 @@ fn port(
         match (variable.value.parse::<Mac>(), port.mac) {
             (Ok(mac), Some(other)) if mac != other => {
                 source.remark(format!(
-                    "line {}: {name} is {mac}, the diagram says {other}: {mac} is taken",
+                    "line {}: {name} is {mac}, the diagram has {other}: using {mac}",
                     variable.line
                 ));
                 port.mac = Some(mac);
@@ -204,7 +204,7 @@ fn take_address(
     });
     if let Some((machine, interface)) = owner {
         return source.remark(format!(
-            "{} {address} is that of {machine}'s {interface} in the diagram, not of {}: left out",
+            "{} {address} belongs to {machine}'s {interface} in the diagram, not to {}: left out",
             names.address, port.name
         ));
     }
@@ -212,7 +212,7 @@ fn take_address(
     let length = match port.addresses.iter().find(is_family) {
         Some(known) => {
             source.remark(format!(
-                "{} is {address}, the diagram says {known}: {address} is taken",
+                "{} is {address}, the diagram has {known}: using {address}",
                 names.address
             ));
             known.length
@@ -390,8 +390,8 @@ fn endpoint(source: &mut Source, drawn: &[Drawn]) -> Option<String> {
         .collect();
     let ports = if ports.is_empty() { String::new() } else { format!(", {}", ports.join(", ")) };
     source.remark(format!(
-        "{name}{at}{ports} stands between DUT and receiver: a laboratory has no such role, it is \
-         written as the switch of that cable and is not set up, rebooted or checked"
+        "{name}{at}{ports} is between DUT and receiver: a laboratory has no such role, so it is \
+         written as that cable's switch and is not set up, rebooted or checked"
     ));
     Some(name)
 }
@@ -401,7 +401,7 @@ fn others(source: &mut Source, drawn: &[Drawn]) {
     for drawn in drawn.iter().filter(|drawn| !drawn.others.is_empty()) {
         let name =
             drawn.name().unwrap_or(if drawn.is(Role::Dut) { "the DUT" } else { "a machine" });
-        source.remark(format!("the diagram says of {name}: {}", drawn.others.join("; ")));
+        source.remark(format!("the diagram also lists for {name}: {}", drawn.others.join("; ")));
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn judge(spec: &Spec, faults: &mut Vec<Diagnostic>) {
         faults.push(
             Diagnostic::new(span, format!("{name} knows nothing of builds"))
                 .context(build.span(), "builds are compared over whole blocks")
-                .help(format!("remove {name} and say how many blocks: blocks = 10")),
+                .help(format!("remove {name} and set the number of blocks: blocks = 10")),
         );
     }
 }
@@ -30,7 +30,7 @@ fn names(factor: &FactorSpec, faults: &mut Vec<Diagnostic>) {
                 && level.build_of.as_ref().map(|of| of.get_ref()) != Some(revision.get_ref())
         });
         if let Some(other) = other {
-            let message = format!("`{}` is a level of its own", revision.get_ref());
+            let message = format!("`{}` is a separate level", revision.get_ref());
             faults.push(
                 Diagnostic::new(revision.span(), message)
                     .context(other.label.span(), "this level is no build of that revision")

@@ -13,7 +13,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
         faults.push(
             Diagnostic::new(stop.span(), "an alternation has a fixed number of streams")
                 .context(alternate.span(), "one stream holds all variants")
-                .help("remove `stop` and say how many streams: blocks = 10"),
+                .help("remove `stop` and set the number of streams: blocks = 10"),
         );
         return;
     }

@@ -169,7 +169,7 @@ impl MethodTrial {
             _ if self.receiver_lost > 0 => Err(self.receiver_full()),
             _ if arrived_in(self.stalled_ns) > BATCH => {
                 let us = self.stalled_ns as f64 / 1e3;
-                Err(format!("others had the device's CPU for {us:.0} us meanwhile"))
+                Err(format!("others had the device's CPU for {us:.0} us during the trial"))
             }
             _ => Ok(false),
         }

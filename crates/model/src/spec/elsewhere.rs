@@ -30,7 +30,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["tcp", "quic", "tunnel", "gre", "vxlan", "wireguard", "ipsec", "mpls", "jumbo", "mtu"],
         "fwdlab can't measure this: its packets are UDP in plain Ethernet frames of 64 to 1518 \
-         bytes, and must arrive as they were sent",
+         bytes, and must arrive unchanged",
     ),
     (
         &["bridge", "switch", "forwarder", "program"],

@@ -27,7 +27,7 @@ impl Reader<'_> {
     ) -> Vec<(Range<usize>, String, String)> {
         let refuse = |span, name: &str| {
             Diagnostic::new(span, format!("`{name}` is no name in {}.conf", key.name))
-                .help("names have letters, digits and `_`; those of loader.conf dots too")
+                .help("names consist of letters, digits and `_`, plus dots in loader.conf")
         };
         self.entries(key, node, |name| is_variable(key.name, name), refuse, Reader::variable)
     }

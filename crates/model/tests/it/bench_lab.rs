@@ -114,7 +114,7 @@ fn two_nodes() {
     assert_eq!(traffic.rate, Rate::Max);
     assert_eq!(traffic.generator_options, ["-w", "2", "-p", "2"]);
     for part in [
-        "PKTGEN_IF_MAC_SENDER is 00:07:43:2f:fe:b2, the diagram says 00:07:43:2f:fe:b1",
+        "PKTGEN_IF_MAC_SENDER is 00:07:43:2f:fe:b2, the diagram has 00:07:43:2f:fe:b1",
         "-l 43 is less than a frame has: 64 bytes",
         "-n 1000000000: fwdlab sends for a time",
         "PMC_EVENT=\"cpu_clk_unhalted.thread_p\"",
@@ -233,6 +233,6 @@ fn equilibrium_searches_are_not_imported() {
     assert_eq!(described(interface(&lab, "sm1", "vcxl1")), "00:07:43:2e:e5:99 ");
     assert_eq!(plan.base.traffic.flows, Flows { sources: 20, destinations: 100 });
     has(&imported, "the sender's command is equilibrium-noref, not pkt-gen");
-    has(&imported, "198.18.1.2 is that of R630's cxl0");
+    has(&imported, "198.18.1.2 belongs to R630's cxl0");
     assert!(imported.experiment.contains("# SENDER_START_CMD: equilibrium-noref -4 -d"));
 }

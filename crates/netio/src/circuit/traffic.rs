@@ -131,7 +131,7 @@ impl Traffic {
             }
             Err(_) => Err(NetioError::system(
                 "starting thread traffic",
-                std::io::Error::other("it ended at once"),
+                std::io::Error::other("it ended immediately"),
             )),
         }
     }

@@ -272,7 +272,7 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
     for pair in pairs {
         let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
         if let Some(blocked) = [a, b].into_iter().find(|input| input.has_blocks) {
-            let what = "it says itself which run is of which block, so --blocked has no meaning";
+            let what = "it already contains the block of each run, so --blocked has no meaning";
             return Err(CompareError::input(&blocked.path, None, what, "leave it out"));
         }
         let count = |side: Side| inputs[side.input].variants[side.variant].runs.len();
@@ -351,8 +351,7 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
         b.path.display(),
         short(of_b)
     );
-    let read =
-        format!("read as they are they would be {} and {}", format_pps(of_a), format_pps(of_b));
+    let read = format!("unconverted they are {} and {}", format_pps(of_a), format_pps(of_b));
     Err(CompareError::question(what, format!("give packets per second in both ({read})")))
 }
 

@@ -38,7 +38,7 @@ impl History {
         conclusion.extend(Block::notes(&self.notes));
         if !self.agreements.is_empty() {
             let agreements = agreements(&self.agreements);
-            conclusion.push(Block::section("Several machines at once", vec![agreements]));
+            conclusion.push(Block::section("Changes on several machines", vec![agreements]));
         }
         let is_short = self.series.len() <= FEW;
         let mut blocks = Vec::new();

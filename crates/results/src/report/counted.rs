@@ -45,9 +45,10 @@ pub(crate) fn terms(margin: f64) -> String {
         "The difference is the sum over the functions that differ; all functions are those that \
          are background in neither variant. Brackets: the difference of all functions over all \
          pairs of runs. Two variants differ if every run of one lies on one side of every run of \
-         the other, the gap is larger than the runs of either scatter, and a function differs, with \
-         at least two runs each; they are equivalent if every pair of runs lies within {margin}. \
-         This is not a statistical test; the agreement of runs and bursts is printed with it."
+         the other, the gap is larger than the runs of either scatter, and a function differs, \
+         with at least two runs each; they are equivalent if every pair of runs is within \
+         {margin}. This is not a statistical test; the agreement of runs and bursts is printed \
+         with it."
     )
 }
 

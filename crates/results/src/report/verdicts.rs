@@ -65,7 +65,7 @@ pub(crate) fn how(compared: &Compared) -> Option<String> {
     let method = format!("{}.", answer.shown.method);
     Some(match answer.shown.beside.as_str() {
         "" => method,
-        secondary => format!("{method} Beside it: {secondary}."),
+        secondary => format!("{method} Secondary: {secondary}."),
     })
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
         .keys(&["baseline"])
         .numbers("p", of(|a| shown(&p(a), json!([a.comparison.p_adjusted, a.comparison.p]))))
         .keys(&["p_adjusted", "p"])
-        .about("p-value after the adjustment for all comparisons asked together; in brackets before")
+        .about("p-value adjusted for all comparisons together; in brackets before adjustment")
         .numbers("n (blocks)", of(|a| shown(&n(a), json!([
             a.comparison.n_a,
             a.comparison.n_b,

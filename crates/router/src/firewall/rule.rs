@@ -301,7 +301,7 @@ impl FromStr for Standard {
             ("stateless", _) => Ok(Standard::Stateless),
             ("stateful", _) => Ok(Standard::Stateful),
             (_, Some(number)) => Ok(Standard::Rules(number)),
-            _ => Err(format!("{text:?} is none of none, stateless, stateful, rules:N")),
+            _ => Err(format!("{text:?} is not one of none, stateless, stateful, rules:N")),
         }
     }
 }

@@ -83,7 +83,7 @@ pub enum ConfigError {
         mtu: u16,
     },
     /// A multicast MAC.
-    #[error("port {0}: its MAC is that of a group")]
+    #[error("port {0}: its MAC is a group address")]
     GroupMac(usize),
     /// A prefix longer than its address.
     #[error("port {port}: {address} has no prefix of {length} bits")]

@@ -85,13 +85,14 @@ reasons! {
     Answer Solicited "solicited" "Somebody solicits an advertisement, and all will get one.",
     Extra FromHost "from_host" "A frame of the router's own host was sent.",
     Extra FragmentsSent "fragments_sent" "A fragment beyond the first of a packet, which is the one forwarded.",
-    Extra RedirectsSent "redirects_sent" "A sender was told of a shorter way.",
+    Extra RedirectsSent "redirects_sent" "A redirect was sent to a sender.",
     Extra RedirectsLimited "redirects_limited" "It wasn't, as too many messages had been sent.",
     Extra NeighboursAsked "neighbours_asked" "A next hop was asked for its MAC.",
     Extra AdvertisementsSent "advertisements_sent" "A link was told of the router (RFC 4861 section 6.2).",
     Extra WaitedSent "waited_sent" "A packet that had waited was sent.",
     Extra WaitedTold "waited_told" "The sender of a packet that had waited in vain was told.",
-    Extra WaitedLost "waited_lost" "A packet that waited was lost: others came, or its sender isn't told.",
+    Extra WaitedLost "waited_lost" "A waiting packet was lost: others displaced it, or its sender \
+                                    isn't notified.",
     Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 

@@ -68,8 +68,8 @@ impl Trials<'_, '_> {
     fn report_unmeasurable(&mut self) -> Result<(), BenchError> {
         if let Some(Method::Latency { .. }) = &self.task.plan.method {
             return Err(BenchError::Refused(format!(
-                "no delay can be told: {NO_CLOCK}\n  next step: kind = \"netns\" or \"memory\" in \
-                 [testbed], or a laboratory whose sender and receiver are one host"
+                "latency cannot be measured: {NO_CLOCK}\n  next step: kind = \"netns\" or \
+                 \"memory\" in [testbed], or a laboratory whose sender and receiver are one host"
             )));
         }
         self.findings.facts.insert("latency".into(), format!("can't be told: {NO_CLOCK}"));

@@ -81,7 +81,7 @@ impl Client {
             let what = format!("{} {} failed: {why}", self.program, words.join(" "));
             BenchError::environment(what, next)
         };
-        let by_hand = "try it by hand; `coordinator` in [labgrid] says who is asked";
+        let by_hand = "run it by hand; check `coordinator` in [labgrid]";
         let argv = self.argv(words);
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         let mut program = LocalHost.spawn(&argv)?;

@@ -181,7 +181,7 @@ impl Testbed for Vm {
         }
         if let Prepared::Reboot(reasons) = prepared {
             // A machine that boots from its image has the original settings.
-            observer.step(&format!("booting anew: {}", reasons.join("; ")));
+            observer.step(&format!("rebooting: {}", reasons.join("; ")));
             self.machines.end_last();
             self.machines.boot(settings, self.netns.as_ref(), observer)?;
         }

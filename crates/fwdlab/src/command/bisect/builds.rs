@@ -311,6 +311,6 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     })?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!("git says: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        false => Err(format!("git failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
     }
 }

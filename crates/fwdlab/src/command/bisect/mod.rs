@@ -207,7 +207,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     match search.halted.take() {
         Some(error) if matches!(error.downcast_ref(), Some(CliError::Interrupted(_))) => {
             let what = format!(
-                "interrupted: {stored} of at most {cap} runs are stored; go on with\n  {resume}"
+                "interrupted: {stored} of at most {cap} runs are stored; continue with\n  \
+                 {resume}"
             );
             return Err(CliError::Interrupted(what).into());
         }

@@ -195,8 +195,8 @@ impl BisectReport {
             ),
             Some(Ending::NoStep) if verdict.half_width == 0.0 => {
                 format!(
-                    "The ends differ by {}; their own runs repeat too loosely for less than \
-                     {:.2} % to be a change: there is none to find.",
+                    "The ends differ by {}; their runs vary too much to show a change below {:.2} \
+                     %: there is none to find.",
                     percent(verdict.ends),
                     100.0 * verdict.detectable
                 )

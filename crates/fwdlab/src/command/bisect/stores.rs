@@ -73,7 +73,7 @@ fn posterior(series: &SeriesResult, arguments: &Arguments) -> Option<BisectRepor
         "what differs between revisions beside a change (layout, days): {:.2} %, {}",
         100.0 * layout,
         match arguments.layout {
-            Some(_) => "as was said",
+            Some(_) => "as given",
             None => "from the differences of neighbours",
         }
     )];

@@ -27,26 +27,41 @@ const HOST: &str = "host";
 /// touch this machine's packages or configuration, and needs no privileges. apt checks signatures
 /// with the keyring of debian-archive-keyring.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  fwdlab kernels                                     what there is
-  fwdlab kernels 6.12.43 '7.*'                       only these releases
-  fwdlab kernels --fetch kernels                     the newest of every series
-  fwdlab count kernels                               and what they cost, the oldest first
-  fwdlab kernels --fetch kernels --series 6.1 --take all
-  fwdlab kernels --fetch kernels --series host --take ends
+#[command(after_help = "Examples:
+  fwdlab kernels                                     what there \
+                        is
+  fwdlab kernels 6.12.43 '7.*'                       only these \
+                        releases
+  fwdlab kernels --fetch kernels                     the newest \
+                        of every series
+  fwdlab count kernels                               and \
+                        what they cost, the oldest first
+  fwdlab kernels --fetch kernels \
+                        --series 6.1 --take all
+  fwdlab kernels --fetch kernels --series host \
+                        --take ends
   fwdlab kernels --fetch kernels --flavour amd64 6.12.117
-  fwdlab kernels --fetched kernels --offline --json
+  \
+                        fwdlab kernels --fetched kernels --offline --json
 
-Kernels of the flavour cloud-amd64 are the smallest ones, a third of the size of amd64; they
-have the drivers of virtual machines, and the same network stack. Since 6.19 Debian divides a
-kernel into several packages: all of them are fetched, and a kernel of which the mirror has
-lost one is listed with what is missing.
+Kernels of the flavour \
+                        cloud-amd64 are the smallest ones, a third of the size of amd64; they
+\
+                        have the drivers of virtual machines, and the same network stack. Since \
+                        6.19 Debian divides a
+kernel into several packages: all of them are \
+                        fetched, and a kernel of which the mirror has
+lost one is listed with \
+                        what is missing.
 
-Other distributions: `apt-get download linux-image-unsigned-VERSION linux-modules-VERSION`
-(Ubuntu), `dnf download kernel-core kernel-modules-core` (Fedora), `zypper download
-kernel-default` (openSUSE), or the file of the package `linux` (Arch Linux). `fwdlab count`
-takes their packages as they are.")]
+Other distributions: `apt-get download \
+                        linux-image-unsigned-VERSION linux-modules-VERSION`
+(Ubuntu), `dnf \
+                        download kernel-core kernel-modules-core` (Fedora), `zypper download
+\
+                        kernel-default` (openSUSE), or the file of the package `linux` (Arch \
+                        Linux). `fwdlab count`
+accepts their packages unchanged.")]
 pub(crate) struct Arguments {
     /// Releases: complete, a prefix (6.12.43), or with `*` for any text
     #[arg(value_name = "RELEASE")]
@@ -120,8 +135,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         series.push(catalogue::series_of_meta(&packages, &arguments.flavour).ok_or_else(|| {
             let flavour = &arguments.flavour;
             CliError::Environment(format!(
-                "no suite has linux-image-{flavour}, which says the series of this machine's \
-                 release\n  next step: name a series, such as --series 6.12"
+                "no suite has linux-image-{flavour}, so the series of this machine's release is \
+                 unknown\n  next step: name a series, such as --series 6.12"
             ))
         })?);
     }

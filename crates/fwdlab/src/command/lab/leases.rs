@@ -16,12 +16,13 @@ use std::path::Path;
 
 /// Arguments of `fwdlab lab leases`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exits with 0 when every host could be asked, with 3 when one could not.
+#[command(after_help = "Exits with 0 when every host could be queried, with 3 when one could not.
 
-Examples:
+\
+                        Examples:
   fwdlab lab leases lab.toml
-  fwdlab lab leases lab.toml --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
+  fwdlab lab leases lab.toml \
+                        --json | jq '.hosts[] | select(.state == \"held\") | .holder.owner'")]
 pub(crate) struct Leases {
     #[command(flatten)]
     common: CommonArguments,
@@ -125,7 +126,7 @@ fn text(hosts: &[HostLease], zone: &TimeZone) -> String {
         out += &format!("{:width$}  {state}\n", host.host);
         if let Some(mark) = &host.sick {
             let (by, when) = (&mark.by, at(mark.at_s, zone));
-            out += &format!("{:width$}  sick, says {by} at {when}: {}\n", "", mark.why);
+            out += &format!("{:width$}  sick, marked by {by} at {when}: {}\n", "", mark.why);
         }
     }
     out
@@ -221,12 +222,11 @@ mod tests {
         });
         assert_eq!(
             text(&hosts, &TimeZone::UTC),
-            "a    free\n     sick, says ann@desk at 2026-11-26 02:26:40: it smells\n\
-             bee  held by ann@desk, process 12, since 2026-11-26 02:26:40, until 2026-11-26 \
-             02:31:40 (13 s) unless renewed\n\
-             c    left by ann@desk, process 12, whose lease is over: the next one takes it\n\
-             cc   left by ann@desk, process 12, which has ended: the next one takes it\n\
-             d    unknown: no route\n"
+            "a    free\n     sick, marked by ann@desk at 2026-11-26 02:26:40: it smells\nbee  \
+             held by ann@desk, process 12, since 2026-11-26 02:26:40, until 2026-11-26 02:31:40 \
+             (13 s) unless renewed\nc    left by ann@desk, process 12, whose lease is over: the \
+             next one takes it\ncc   left by ann@desk, process 12, which has ended: the next one \
+             takes it\nd    unknown: no route\n"
         );
     }
 }

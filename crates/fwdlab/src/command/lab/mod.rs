@@ -196,7 +196,7 @@ fn text(reports: &[HostReport], sent: Option<&TrafficReport>, width: usize) -> S
     let summary = match wrong.filter(|probe| !probe.works).count() {
         0 => "All is as the file says.".to_owned(),
         1 => "One thing is not as the file says.".to_owned(),
-        wrong => format!("{wrong} things are not as the file says."),
+        wrong => format!("{wrong} things do not match the file."),
     };
     let unchecked = match sent {
         None => {

@@ -63,7 +63,7 @@ pub(super) fn document<'a>(
 fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
     let (testbed, trial, design) = (&plan.base.testbed, &plan.trial, &plan.design);
     let kind = match testbed.kind {
-        TestbedKind::Auto => "auto (fwdlab doctor says which)".to_owned(),
+        TestbedKind::Auto => "auto (fwdlab doctor shows which)".to_owned(),
         TestbedKind::Netns => "netns".to_owned(),
         TestbedKind::Memory => "memory: no kernel forwards the packets".to_owned(),
         TestbedKind::Sim => "sim: no packet is real".to_owned(),

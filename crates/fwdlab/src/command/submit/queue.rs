@@ -53,8 +53,8 @@ impl Slurm {
         let output = run("sbatch", &job.arguments())?;
         let stdout = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() {
-            let next = "see that `sinfo` shows the cluster, and give what it asks for with \
-                        --sbatch=OPTION";
+            let next = "check that `sinfo` shows the cluster, and give the options it requires \
+                        with --sbatch=OPTION";
             return Err(refused("sbatch", &output, next).into());
         }
         // `ID;CLUSTER` if there are several clusters.

@@ -50,7 +50,7 @@ pub enum Unusable {
     #[error("it holds no runs")]
     NoRuns,
     /// The runs come from another kind of testbed.
-    #[error("its runs come from testbed \"{stored}\", which never stands for \"{asked}\"")]
+    #[error("its runs come from testbed \"{stored}\", which can't represent \"{asked}\"")]
     OtherTestbed {
         /// Testbed of the runs.
         stored: String,

@@ -38,7 +38,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Frame size with FCS: ", |s| s.traffic.frame_size.to_string()));
     lines.extend(is_any(contents, is_both).then(|| {
         let of = |s: &Settings| match is_both(s) {
-            true => "both at once; rates are the sum of both, a load in the file is that of each",
+            true => "both at once; rates are the sum of both, a load in the file belongs to each",
             false => "one",
         };
         varied(contents, "Directions: ", |s| of(s).to_owned())
@@ -280,7 +280,7 @@ fn enabled(on: bool) -> String {
 
 fn routes(settings: &Settings) -> String {
     match &settings.dut.router.routes_file {
-        Some(file) if settings.dut.kind == DutKind::Router => format!("those of {}", file.file),
+        Some(file) if settings.dut.kind == DutKind::Router => format!("from {}", file.file),
         _ => settings.dut.routes.to_string(),
     }
 }

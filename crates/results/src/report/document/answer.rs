@@ -104,7 +104,7 @@ fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
     }
     let why = match reasons(all).as_slice() {
         [(reason, _)] => format!(": {reason}"),
-        _ => "; why is said of each below".to_owned(),
+        _ => "; the reasons are listed below".to_owned(),
     };
     let text = format!(" {} comparisons are without an answer{why}.", all.len());
     Some(Inline::default().strong(rates(analysis, "")).text(text))

@@ -16,10 +16,10 @@ pub(super) fn section(analysis: &Analysis, graph: Option<Block>) -> Block {
     let text = Inline::from("One figure stands for a run. Compared is ")
         .strong(word_of(analysis.figure).replace('-', " "))
         .text(format!(
-            ": {}. Beside it stand the plain mean and the capacity, the 90th percentile of the \
-             samples, as medians over the runs, in packets per second; the median as a bit rate on \
-             the wire (L1: with preamble and gap) and of the frames (L2); then the share of the time \
-             that was provably taken from the device, and the packets lost.",
+            ": {}. The table also lists the plain mean and the capacity, the 90th percentile of \
+             the samples, as medians over the runs, in packets per second; the median as a bit \
+             rate on the wire (L1: with preamble and gap) and of the frames (L2); then the share \
+             of the time that was provably taken from the device, and the packets lost.",
             analysis.figure.description()
         ));
     let compared = |figure, title: &str, suffix: &str| match analysis.figure == figure {

@@ -206,8 +206,8 @@ fn queues(analysis: &Analysis) -> Option<Block> {
 }
 
 fn openings(analysis: &Analysis) -> Option<Block> {
-    let text = "The fewest flows and states of any run when its window opened, and what ended the \
-                drain. States: those of the device under test.";
+    let text = "The smallest numbers of flows and states of any run when its window opened, and \
+                the reason why the drain ended. States are of the device under test.";
     let table = Table::of(&analysis.openings)
         .words("variant", |o| Cell::text(&o.label))
         .numbers("runs", |o| Cell::count(o.runs))
@@ -252,9 +252,9 @@ fn directions(analysis: &Analysis) -> Vec<Block> {
     if analysis.directions.is_empty() {
         return Vec::new();
     }
-    let text = "Packets went in both directions at once (RFC 2544, section 14): every rate and loss \
-                elsewhere is that of both together. Each by itself (medians over runs; loss and \
-                faults of all runs):";
+    let text = "Traffic is bidirectional (RFC 2544, section 14): every rate and loss elsewhere is \
+                for both directions together. Each direction (medians over runs; loss and faults \
+                of all runs):";
     let table = Table::of(&analysis.directions)
         .words("variant", |row| Cell::text(&row.label))
         .words("direction", |row| Cell::text(&row.direction))

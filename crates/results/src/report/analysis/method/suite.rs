@@ -152,8 +152,8 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
     }
     let flows = plan.base.traffic.flows;
     sentences.push(format!(
-        "Addresses (12): {flows} flows (sources x destinations) at once instead of one, then 256 \
-         networks."
+        "Addresses (12): {flows} flows (sources x destinations) simultaneously instead of one, \
+         then 256 networks."
     ));
     let is_one = |variant: &&Variant| variant.settings.traffic.directions == Directions::One;
     let one: Vec<&str> =
@@ -173,9 +173,9 @@ fn deviations(contents: &Contents, parts: &[Method]) -> Vec<String> {
             .into(),
     );
     sentences.push(
-        "Trial (23): static routes and neighbours instead of a routing protocol; a trial ends when \
-         every packet is accounted for instead of two seconds after the last, and the next one \
-         begins at once instead of five seconds later."
+        "Trial (23): static routes and neighbours instead of a routing protocol; a trial ends \
+         when every packet is accounted for instead of two seconds after the last, and the next \
+         one begins immediately instead of five seconds later."
             .into(),
     );
     sentences

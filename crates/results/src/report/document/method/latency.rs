@@ -91,9 +91,9 @@ pub(super) fn effects(rows: &[DelayEffect], confidence: f64) -> Option<Block> {
         .keys(&["low", "high"])
         .set(|table| table.name = Some("latency-effects"));
     let text = format!(
-        "Delay of a variant over that of its baseline in the same blocks, at the same share of the \
-         rate that each of them has, so not at the same load; {confidence} % intervals, each for \
-         itself. An interval that contains 0 tells no difference."
+        "Delay of a variant relative to its baseline in the same blocks, at the same share of the \
+         rate of each, so not at the same load; {confidence} % intervals, not joint. An interval \
+         that contains 0 shows no difference."
     );
     (!rows.is_empty())
         .then(|| Block::section("Delays compared", vec![Block::text(text), table.block()]))

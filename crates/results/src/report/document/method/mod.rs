@@ -97,10 +97,11 @@ fn figure(title: &str, name: &str, drawing: &Drawing) -> Block {
 fn introduction(kind: MethodKind) -> Option<&'static str> {
     match kind {
         MethodKind::Mlrsearch => Some(
-            "Conditional throughput (RFC 9971) is the rate that the device forwards at the greatest \
-             load at which a goal is held; the relevant bounds enclose that load. Medians over the \
-             runs with a regular result and those at line rate, above which no load exists. Beside them the same runs' forwarding rate at the maximum \
-             offered load (FRMOL, RFC 2285), which is no throughput: packets were lost there.",
+            "Conditional throughput (RFC 9971) is the rate that the device forwards at the \
+             greatest load at which a goal is held; the relevant bounds enclose that load. \
+             Medians over the runs with a regular result and those at line rate, above which no \
+             load exists. Also listed: the same runs' forwarding rate at the maximum offered load \
+             (FRMOL, RFC 2285), which is no throughput: packets were lost there.",
         ),
         MethodKind::LossCurve => Some(
             "Packets lost at falling loads (RFC 2544, 26.3), until two trials in a row lost nothing. \
@@ -108,12 +109,12 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
              CPU; beside it the load up to which nothing at all was lost.",
         ),
         MethodKind::Flood => Some(
-            "The traffic of the run's own trial beside a flood: packets that each open a flow of their \
-             own, from none on to the greatest load. Before each trial the device's states are \
-             removed and the traffic warms up alone; the flood begins and ends with the window, has a \
-             run id and a UDP port of its own, and is counted apart. Lost: share of the traffic that \
-             the device lost at least, over the runs; at most: with what may have been lost while \
-             others had its CPU.",
+            "The traffic of the run's own trial beside a flood: packets that each open a flow of \
+             their own, from none on to the greatest load. Before each trial the device's states \
+             are removed and the traffic warms up alone; the flood begins and ends with the \
+             window, has its own run id and UDP port, and is counted separately. Lost: share of \
+             the traffic that the device lost at least, over the runs; at most: including packets \
+             that may have been lost while others had its CPU.",
         ),
         MethodKind::BackToBack => Some(
             "The longest burst, as fast as the sender can, of which nothing is lost (RFC 9004, which \
@@ -142,8 +143,8 @@ fn introduction(kind: MethodKind) -> Option<&'static str> {
         ),
         MethodKind::EstablishmentRate => Some(
             "The greatest rate at which every packet, each of another flow, opens a connection \
-             (RFC 9693, 4.5), as many in each trial as there are flows, beginning with an empty \
-             table. A connection counts when its packet arrived and, where the device tells how many \
+             (RFC 9693, 4.5); each trial opens one per flow, beginning with an empty table. A \
+             connection counts when its packet arrived and, where the device tells how many \
              states it holds, when its state is there. Rates are of connections, one packet each; \
              beside them the forwarding rate of the same runs at the maximum offered load.",
         ),
