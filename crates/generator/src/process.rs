@@ -74,10 +74,9 @@ impl ProgramIo {
                 Heard::Ended => return Err(self.died()),
                 Heard::Line(_) | Heard::Silence => {
                     let seconds = patience.as_secs_f64();
-                    return Err(self.error(&format!(
-                        "it did not print `{what}` within {seconds:.1} \
-                                                    s"
-                    )));
+                    return Err(
+                        self.error(&format!("it did not print `{what}` within {seconds:.1} s"))
+                    );
                 }
             }
         }

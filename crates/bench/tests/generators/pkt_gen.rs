@@ -176,7 +176,7 @@ fn program_that_is_never_ready_is_an_error() {
     let mut generator = PktGen::new(ends(&host, &host)).patience(Duration::from_millis(300));
     let error = generator.prepare(&load(Family::Inet, 1, 1, None)).expect_err("never ready");
     let text = error.to_string();
-    assert!(text.contains("no `Ready...` within 0.3 s") && text.contains("phy reset"), "{text}");
+    assert!(text.contains("print `Ready...` within 0.3 s") && text.contains("phy reset"), "{text}");
 }
 
 #[test]

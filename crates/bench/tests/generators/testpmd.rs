@@ -136,7 +136,7 @@ fn last_output_is_reported() {
     let mut hosts = ends(&host, &host);
     hosts.receiver_interface = "lo".into();
     let text = preparation_error(hosts, Family::Inet, None);
-    assert!(text.contains("no `Done` within 0.5 s; its last lines: Configuring"), "{text}");
+    assert!(text.contains("print `Done` within 0.5 s; its last lines: Configuring"), "{text}");
 }
 
 /// The program dies while it sends.

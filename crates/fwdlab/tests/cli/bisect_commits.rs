@@ -211,7 +211,7 @@ fn invalid_candidates_are_refused_by_name() {
         &["--repo", "repo", "--good", good, "--bad", &commits[0], "--build", "true"],
         "does not come before",
     );
-    refused(&["--repo", "repo", "--good", "v9", "--build", "true"], "--good v9: git says");
+    refused(&["--repo", "repo", "--good", "v9", "--build", "true"], "--good v9: git failed");
     refused(&["--repo", "nowhere", "--good", good, "--build", "true"], "--repo nowhere: ");
     refused(&["--repo", "repo", "--good", good, "--build", "a && b"], "needs a shell");
     refused(&["--repo", "repo", "--good", good], "--build");
