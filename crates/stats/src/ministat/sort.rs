@@ -64,7 +64,7 @@ impl Bits {
         Bits { lowest, count: (u64::BITS - varying.leading_zeros()).saturating_sub(lowest) }
     }
 
-    /// Whether a counter for each combination is small compared with `keys` keys.
+    /// True if a counter for each combination is small compared with `keys` keys.
     fn are_few(&self, keys: usize) -> bool {
         self.count < usize::BITS && 1 << self.count <= keys / 2 && u32::try_from(keys).is_ok()
     }
