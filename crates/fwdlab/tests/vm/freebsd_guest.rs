@@ -342,9 +342,10 @@ fn check_packet_counters(lab: &Lab) {
     assert_eq!(more("vtnet1 rx_packets"), sent);
     assert_eq!(more(&counter_name("vtnet1", Direction::Receive, 0)), sent);
     assert_eq!(more("ip ForwDatagrams"), sent);
-    // vtnet(4) counts sent packets when it sends the next ones.
+    // vtnet(4) counts sent packets when it sends the next ones: the last ones are counted later,
+    // and earlier ones and the guest's own (ARP) now.
     for name in ["vtnet2 tx_packets".to_owned(), counter_name("vtnet2", Direction::Transmit, 0)] {
-        assert!((sent - 64..=sent).contains(&more(&name)), "{name}: {} of {sent}", more(&name));
+        assert!(more(&name).abs_diff(sent) <= 64, "{name}: {} of {sent}", more(&name));
     }
     assert_eq!(more("netisr ip dropped"), 0);
     let facts: BTreeMap<String, String> = kernel_facts(&lab.host).into_iter().collect();
