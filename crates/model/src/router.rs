@@ -156,7 +156,8 @@ named! {
 named! {
     /// Behaviour when the table of states is full.
     pub enum FullTable default GiveWay {
-        /// Timeouts shrink beforehand, and unanswered states make room for new ones.
+        /// Timeouts shrink beforehand, and states without two packets from each side make room for
+        /// new ones.
         GiveWay = "give_way",
         /// New connections are dropped until a state ends.
         Drop = "drop",

@@ -276,50 +276,69 @@ fn conforming_hosts_are_never_blocked() {
     }
 }
 
-/// A flood of openings, 17,500 per second, from an unlimited number of sources, into a table of
-/// 1000: answered connections stay, and new connections get in.
+/// What the hosts of a flood and its target send for one connection.
+type Flood = fn((&str, u16)) -> Vec<Spec>;
+
+/// Floods of connections in which no side sends twice.
+const FLOODS: [(&str, Flood); 5] = [
+    ("openings", |host| vec![tcp(host, YOU, SYN)]),
+    ("openings, refused", |host| {
+        vec![tcp(host, YOU, SYN), segment(YOU, host, RST | ACK, [0, 2], &[])]
+    }),
+    ("openings, answered", |host| {
+        vec![tcp(host, YOU, SYN), segment(YOU, host, SYN | ACK, [500, 2], &[])]
+    }),
+    ("acknowledgements", |host| vec![tcp(host, YOU, ACK)]),
+    ("queries, answered", |host| vec![datagram(host, YOU), datagram(YOU, host)]),
+];
+
+/// A flood of 17,500 connections per second, from an unlimited number of sources, into a table of
+/// 1000: connections in use stay, and new connections get in.
 #[test]
-fn syn_flood_does_not_block_answered_connections() {
-    for kind in [StateTable::Global, StateTable::Sharded, StateTable::PerWorker] {
-        let config = StateConfig { limit: 1000, kind, ..states() };
-        let rules = "pass in on 0 proto tcp all flags S/SA keep state\nblock in all";
-        let mut lab = Walled::new(rules, &config);
-        let host = |number: u32| format!("198.18.{}.{}", 1 + number / 250, 1 + number % 250);
-        let answered_host = host(0);
-        for packet in established((&answered_host, 1), YOU) {
-            assert_eq!(lab.send(&packet, 0), "forwarded");
+fn floods_do_not_block_other_connections() {
+    for (what, connection_of) in FLOODS {
+        for kind in [StateTable::Global, StateTable::Sharded, StateTable::PerWorker] {
+            flood_does_not_block_other_connections(kind, what, connection_of);
         }
-        let mut flood = 0u32;
-        for connection in 1..=20 {
-            let (me, port) = (host(connection), connection as u16);
-            // The preceding 70 ms of the flood, and 2 ms between each packet and its answer.
-            let mut now_ns = u64::from(connection) * SECOND / 10;
-            let pour = |lab: &mut Walled, packets: u32, now_ns: u64, flood: &mut u32| {
-                let syns = (0..packets).map(|_| {
-                    *flood += 1;
-                    let port = 1024 + (*flood % 60_000) as u16;
-                    tcp((&host(300 + *flood % 10_000), port), YOU, SYN)
-                });
-                let syns: Vec<Spec> = syns.collect();
-                for some in syns.chunks(64) {
-                    lab.send_all(some, now_ns);
-                }
-            };
-            pour(&mut lab, 1225, now_ns, &mut flood);
-            for packet in established((&me, port), YOU) {
-                assert_eq!(lab.send(&packet, now_ns), "forwarded", "{kind:?} {connection}");
-                now_ns += SECOND / 500;
-                pour(&mut lab, 35, now_ns, &mut flood);
+    }
+}
+
+fn flood_does_not_block_other_connections(kind: StateTable, what: &str, connection_of: Flood) {
+    let config = StateConfig { limit: 1000, kind, ..states() };
+    let mut lab = Walled::new("pass in on 0 all keep state\nblock in all", &config);
+    let host = |number: u32| format!("198.18.{}.{}", 1 + number / 250, 1 + number % 250);
+    let answered_host = host(0);
+    for packet in established((&answered_host, 1), YOU) {
+        assert_eq!(lab.send(&packet, 0), "forwarded");
+    }
+    let (mut flood, mut now_ns) = (0u32, 0u64);
+    let mut pour = |lab: &mut Walled, connections: u32, now_ns: &mut u64| {
+        for _ in 0..connections {
+            flood += 1;
+            *now_ns += SECOND / 17_500;
+            let port = 1024 + (flood % 60_000) as u16;
+            for packet in connection_of((&host(300 + flood % 10_000), port)) {
+                assert_eq!(lab.send(&packet, *now_ns), "forwarded", "{what}, {kind:?}");
             }
         }
-        assert!(flood > 20_000);
-        let more = segment((&answered_host, 1), YOU, ACK, [1051, 551], &[1]);
-        assert_eq!(lab.send(&more, 4 * SECOND), "forwarded", "{kind:?}");
-        let stats = lab.wall.stats();
-        assert!(stats.states <= 1000 && stats.evicted > 15_000, "{stats:?}");
-        assert_eq!(stats.states, stats.created - stats.expired - stats.evicted);
-        assert!(stats.memory_bytes < 1 << 20, "{stats:?}");
+    };
+    for connection in 1..=20 {
+        let (me, port) = (host(connection), connection as u16);
+        pour(&mut lab, 1225, &mut now_ns);
+        for (at, packet) in established((&me, port), YOU).into_iter().enumerate() {
+            let context = format!("{what}, {kind:?}: packet {at} of connection {connection}");
+            assert_eq!(lab.send(&packet, now_ns), "forwarded", "{context}");
+            // 2 ms between a packet and its answer.
+            pour(&mut lab, 35, &mut now_ns);
+        }
     }
+    assert!(flood > 20_000);
+    let more = segment((&answered_host, 1), YOU, ACK, [1051, 551], &[1]);
+    assert_eq!(lab.send(&more, 4 * SECOND), "forwarded", "{what}, {kind:?}");
+    let stats = lab.wall.stats();
+    assert!(stats.states <= 1000 && stats.evicted > 15_000, "{what}: {stats:?}");
+    assert_eq!(stats.states, stats.created - stats.expired - stats.evicted);
+    assert!(stats.memory_bytes < 1 << 20, "{what}: {stats:?}");
 }
 
 #[test]

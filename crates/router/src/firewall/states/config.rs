@@ -15,8 +15,8 @@ pub struct StateConfig {
     /// Action for new connections when the table is full: block, or pass without state.
     /// Existing connections are not affected.
     pub when_full: Action,
-    /// Shorten timeouts as the table fills up, and evict unanswered states for new ones when it is
-    /// full.
+    /// Shorten timeouts as the table fills up, and when it is full, evict states that are closed or
+    /// of which one side has sent fewer than two packets.
     pub gives_way: bool,
     /// Maximum number of states that one source may have begun, for IPv6 one /64; 0 for no limit.
     pub source_limit: u32,

@@ -8,9 +8,10 @@
 //!
 //! A table that fills up gives way ([`StateConfig::gives_way`]): from three fifths of the limit on,
 //! states expire after a fraction of their timeouts, which shrinks as the table fills, as with pf's
-//! adaptive timeouts; and at the limit, a new connection replaces an unanswered one, the longest
-//! silent of several nearby, as with the early drop of Linux's connection tracking. A flood of
-//! openings therefore evicts itself, and answered connections stay.
+//! adaptive timeouts; and at the limit, a new connection replaces the longest silent of several
+//! nearby that are closed or of which one side has sent fewer than two packets, as with the early
+//! drop of Linux's connection tracking. A flood therefore evicts itself, also if a host refuses or
+//! answers each of its packets, and connections in use stay.
 
 mod access;
 mod by_lock;
@@ -143,7 +144,7 @@ pub(super) struct Matches {
 pub(super) enum Insertion {
     /// The state was created.
     New,
-    /// The state replaced an unanswered one.
+    /// The state replaced another one.
     Instead,
     /// It already existed.
     Known,
@@ -416,7 +417,7 @@ impl States {
         Insertion::Full
     }
 
-    /// Evicts an unanswered state from one of the next segments.
+    /// Evicts a state from one of the next segments.
     #[cold]
     fn evict_nearby<X: Access>(
         &self,

@@ -92,9 +92,10 @@ impl<const N: usize> Entry<N> {
         now_ns.wrapping_sub(self.last_ns).cast_signed() >= limits.get(self.sort, self.phase)
     }
 
-    /// True if the other side has not agreed to the connection.
-    fn is_unanswered(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Single | Phase::Opening)
+    /// True if the connection gives way in a full table. It stays once each side has sent twice:
+    /// what a flood makes, even if a host answers each of its packets once, has not.
+    fn gives_way(&self) -> bool {
+        self.phase == Phase::Closed || self.packets.iter().any(|&packets| packets < 2)
     }
 }
 
@@ -249,12 +250,12 @@ impl<const N: usize> Table<N> {
         self.count -= 1;
     }
 
-    /// Removes the longest silent unanswered connection near the home slot of this hash. Returns
-    /// false if there is none.
+    /// Removes the longest silent of the connections near the home slot of this hash that give way.
+    /// Returns false if none does.
     pub(super) fn evict(&mut self, hash: u64) -> bool {
         let mask = self.mask();
         let places = (0..CANDIDATES.min(self.slots())).map(|at| (hash as usize + at) & mask);
-        let places = places.filter(|&at| self.tags[at] != 0 && self.entries[at].is_unanswered());
+        let places = places.filter(|&at| self.tags[at] != 0 && self.entries[at].gives_way());
         let oldest = places.min_by_key(|&at| self.entries[at].last_ns);
         if let Some(at) = oldest {
             self.remove(at);
