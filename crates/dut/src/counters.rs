@@ -50,7 +50,7 @@ pub fn read(host: &dyn Host, links: &Links) -> Result<Reading, BenchError> {
 
 /// Counter differences between two readings, each with the value expected from fwdlab's own counts:
 /// ingress received or dropped = offered, egress sent = received by fwdlab; a program's forwarded
-/// packets likewise.
+/// packets likewise, with those that the interface could not deliver.
 pub fn compare(
     before: &super::Reading,
     after: &super::Reading,
@@ -60,13 +60,20 @@ pub fn compare(
     let first = |name: &str| {
         before.own.iter().find(|counter| counter.name == name).map(|counter| counter.packets)
     };
+    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
+    let undelivered = |interface: &String| {
+        let name = format!("{interface} tx_dropped");
+        let read = |reading: &Reading| reading.get(&name).copied();
+        let counted = read(&after.machine).zip(read(&before.machine));
+        counted.map_or(0, |(after, before)| after.saturating_sub(before))
+    };
+    let handed_over = totals.passed.forwarded + undelivered(ingress) + undelivered(egress);
     let of_program = after.own.iter().map(|counter| Counter {
         name: counter.name.clone(),
         before: first(&counter.name).unwrap_or(0),
         after: counter.packets,
-        expected: (counter.class == Class::Forwarded).then_some(totals.passed.forwarded),
+        expected: (counter.class == Class::Forwarded).then_some(handed_over),
     });
-    let (ingress, egress) = (&links.ingress.interface, &links.egress.interface);
     let both = totals.directions == Directions::Both;
     let sent = format!("{egress} tx_packets");
     let machine = after.machine.iter().filter_map(|(name, &after)| {

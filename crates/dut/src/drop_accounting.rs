@@ -127,8 +127,8 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
         ("no route".to_owned(), no_route),
         ("firewall".to_owned(), if has_firewall { between } else { 0 }),
         ("IP output: discarded".to_owned(), output),
-        (format!("output of {egress}: queue or ring of the peer full"), unsent),
-        (format!("output of {ingress}: queue or ring of the peer full"), unsent_back),
+        (output_of(egress), unsent),
+        (output_of(ingress), unsent_back),
     ];
     with_unexplained(places, loss)
 }
@@ -136,6 +136,11 @@ pub fn drops(loss: &Loss<'_>, has_firewall: bool, links: &Links) -> Vec<DropPlac
 /// Drop place: a full receive ring.
 pub fn ring(interface: &str) -> String {
     format!("receive ring of {interface} full")
+}
+
+/// Drop place: an interface's queue, or the receive ring of its peer, is full.
+pub fn output_of(interface: &str) -> String {
+    format!("output of {interface}: queue or ring of the peer full")
 }
 
 /// Prepends a place to the drops and subtracts its packets from the remainder.

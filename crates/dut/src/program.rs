@@ -30,7 +30,12 @@ pub(super) fn drops(program: &str, loss: &Loss<'_>, links: &Links) -> Vec<DropPl
     let rings = arriving.map(|link| {
         (format!("{} rx_dropped", link.interface), drop_accounting::ring(&link.interface))
     });
-    for (counter, place) in rings.chain([(WIRE_FULL.to_owned(), WIRE_FULL.to_owned())]) {
+    // The program handed these over; the interface could not deliver them.
+    let outputs = links.both().map(|link| {
+        (format!("{} tx_dropped", link.interface), drop_accounting::output_of(&link.interface))
+    });
+    let wire = (WIRE_FULL.to_owned(), WIRE_FULL.to_owned());
+    for (counter, place) in rings.chain(outputs).chain([wire]) {
         if after.machine.contains_key(&counter) {
             let increment = drop_accounting::risen(&before.machine, &after.machine, &counter);
             drops = drop_accounting::with_place(drops, place, increment);
