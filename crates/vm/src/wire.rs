@@ -173,10 +173,15 @@ impl<'a> Lockstep<'a> {
         }
         let mut buffer = vec![0; FRAME_MAX];
         let mut count = 0;
-        while count < size {
-            match sink.receive(&mut buffer, patience)? {
-                Some(length) => count += usize::from(arrived(&buffer[..length])),
-                None => break,
+        // Twice: after a stall of this machine the first time is over before the guest goes on.
+        let mut silences = 0;
+        while count < size && silences < 2 {
+            match sink.receive(&mut buffer, patience / 2)? {
+                Some(length) => {
+                    silences = 0;
+                    count += usize::from(arrived(&buffer[..length]));
+                }
+                None => silences += 1,
             }
         }
         // A guest that drops all frames still polls.
