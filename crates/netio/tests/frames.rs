@@ -162,7 +162,9 @@ fn limit_is_exact_and_rate_can_change() {
         let (packets, seconds) =
             (total(&*sender) - before, (clock::monotonic_ns() - began) as f64 / 1e9);
         sender.halt().expect("halt");
-        assert!(packets as f64 <= 1_000.0 * seconds + 2.0, "{engine:?}: {packets} in {seconds} s");
+        // A sender that was late catches up with at most one burst of 64.
+        let most = 1_000.0 * seconds + 64.0 + 2.0;
+        assert!(packets as f64 <= most, "{engine:?}: {packets} in {seconds} s");
         assert!(packets > 0, "{engine:?}: it still sends");
     }
 }

@@ -210,7 +210,9 @@ mod tests {
     #[test]
     fn wait_for_reports_last_words_of_silent_guest() {
         let (console, mut guest, _directory) = line();
-        guest.write_all(b"a\nb\n\nmounting root\n").unwrap();
+        guest.write_all(b"begin\na\nb\n\nmounting root\n").unwrap();
+        // One write arrives as a whole.
+        console.wait_for("begin\n", Duration::from_secs(60)).unwrap();
         let error = console.wait_for("login:", Duration::from_millis(300)).unwrap_err();
         assert!(error.to_string().contains("its last words: a | b | mounting root"), "{error}");
         drop(guest);

@@ -223,7 +223,9 @@ mod tests {
 
     #[test]
     fn end_kills_stopped_process() {
-        let mut process = sleeper();
+        // A watch that does not end it first.
+        let child = Command::new("sleep").arg("600").spawn().expect("sleep");
+        let mut process = Process::watched(child, Duration::from_secs(600), "/nonexistent".into());
         signal("-STOP", &process);
         process.end();
         process.end();

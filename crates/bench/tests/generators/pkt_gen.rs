@@ -4,10 +4,10 @@ use crate::bench::{Scripted, ends, load, trial};
 use fwdlab_bench::generator::{Generator, GeneratorHosts, PktGen};
 use fwdlab_model::warning::Warning;
 use fwdlab_packet::Family;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
 const WINDOW: Duration = Duration::from_millis(700);
 
 /// Deviations of a test pkt-gen from a correct one.
@@ -104,8 +104,11 @@ fn trial_has_totals_facts_and_packets_of_the_window() {
         (counted.sent, counted.received)
     );
     let window = observed.window;
-    assert!((200..=1500).contains(&window.offered) && window.offered % 100 == 0, "{window:?}");
-    assert!(window.forwarded.abs_diff(window.offered / 2) <= 200, "{window:?}");
+    assert!((100..=5000).contains(&window.offered) && window.offered % 100 == 0, "{window:?}");
+    assert!(
+        window.forwarded.abs_diff(window.offered / 2) <= 100 + window.offered / 4,
+        "{window:?}"
+    );
     assert_eq!(
         outcome.facts["pkt-gen sender"],
         "pkt-gen -N -f tx -i ix0 -w 2 -T 100 -n 0 -4 -l 80 \
@@ -146,26 +149,29 @@ fn paced_ipv6_load_sets_the_options_and_shortfalls_cause_remarks() {
 /// and its unsent packets are counted by the real time. A correct sender is not reported.
 #[test]
 fn exaggerated_sending_time_causes_a_remark() {
-    for (stretches, is_reported) in [(1, false), (3, true)] {
+    for (stretches, is_reported) in [(1, false), (10, true)] {
         let wire = tempdir().expect("a directory");
         let habits = Habits { stretches: Some(stretches), packets: Some(50), ..Habits::default() };
         let host = pkt_gen(habits, &wire);
         let load = load(Family::Inet, 1, 1, Some(1000.0));
         let ends = ends(&host, &host);
+        let began = Instant::now();
         let (observed, outcome) = trial(generator(ends), &load, WINDOW).expect("a trial");
+        let took = began.elapsed().as_secs_f64();
         let remark = outcome.remarks.iter().find(|remark| remark.contains("says that it sent for"));
         assert_eq!(remark.is_some(), is_reported, "{:?}", outcome.remarks);
         if let Some(remark) = remark {
             assert!(remark.contains("its rate is not what it says"), "{remark}");
         }
-        // Half of the requested packets, whatever time it reports.
+        // Intended is the rate times the real time, whatever time it reports.
         let counted = outcome.counted;
-        assert!(counted.unsent > 300 && counted.unsent < 2 * counted.sent, "{counted:?}");
+        let intended = (counted.sent + counted.unsent) as f64;
+        assert!(counted.unsent > 300 && intended <= 1000.0 * took, "{counted:?} in {took} s");
         let unsent = |warning: &Warning| matches!(warning, Warning::Unsent { .. });
         assert!(observed.warnings.iter().any(unsent), "{:?}", observed.warnings);
         // The window's length comes from the laboratory's clock.
         let window = observed.window_ns as f64 / 1e9;
-        assert!((0.7..2.0).contains(&window), "{window} s");
+        assert!((0.7..took).contains(&window), "{window} s of {took} s");
     }
 }
 
@@ -173,10 +179,10 @@ fn exaggerated_sending_time_causes_a_remark() {
 fn program_that_is_never_ready_is_an_error() {
     let wire = tempdir().expect("a directory");
     let host = pkt_gen(Habits { never_ready: true, ..Habits::default() }, &wire);
-    let mut generator = PktGen::new(ends(&host, &host)).patience(Duration::from_millis(300));
+    let mut generator = PktGen::new(ends(&host, &host)).patience(Duration::from_secs(3));
     let error = generator.prepare(&load(Family::Inet, 1, 1, None)).expect_err("never ready");
     let text = error.to_string();
-    assert!(text.contains("print `Ready...` within 0.3 s") && text.contains("phy reset"), "{text}");
+    assert!(text.contains("print `Ready...` within 3.0 s") && text.contains("phy reset"), "{text}");
 }
 
 #[test]

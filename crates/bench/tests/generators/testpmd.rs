@@ -98,7 +98,7 @@ fn kernel_paces_testpmd_and_the_interface_is_restored() {
 }
 
 fn preparation_error(ends: GeneratorHosts<'_>, family: Family, rate: Option<f64>) -> String {
-    let mut generator = Testpmd::new(ends).patience(Duration::from_millis(500));
+    let mut generator = Testpmd::new(ends).patience(Duration::from_secs(5));
     generator.prepare(&load(family, 1, 1, rate)).expect_err("refused").to_string()
 }
 
@@ -136,7 +136,7 @@ fn last_output_is_reported() {
     let mut hosts = ends(&host, &host);
     hosts.receiver_interface = "lo".into();
     let text = preparation_error(hosts, Family::Inet, None);
-    assert!(text.contains("print `Done` within 0.5 s; its last lines: Configuring"), "{text}");
+    assert!(text.contains("print `Done` within 5.0 s; its last lines: Configuring"), "{text}");
 }
 
 /// The program dies while it sends.

@@ -242,7 +242,7 @@ fn trial_acquires_and_releases_a_port() {
     assert_eq!(counted.received, counted.sent - counted.sent / 10);
     assert_eq!((counted.receiver_dropped, counted.unsent), (counted.sent / 10, 0));
     assert_eq!(observed.total.offered, counted.sent);
-    assert!((observed.window.offered as f64 / observed.window_ns as f64 * 1e9 - 5e4).abs() < 1e4);
+    assert!((observed.window.offered as f64 / observed.window_ns as f64 * 1e9 - 5e4).abs() < 2.5e4);
     assert_eq!(outcome.facts["trex version"], "v3.06");
     assert_eq!(outcome.facts["trex ports"], "1 sends, 0 receives");
     assert!(outcome.facts["trex flows"].contains("the other is drawn"), "{:?}", outcome.facts);
@@ -297,7 +297,7 @@ fn stalled_counters_cause_a_remark() {
 }
 
 fn prepare(ends: GeneratorHosts<'_>) -> Result<(), BenchError> {
-    let mut generator = Trex::new(ends)?.timeout(Duration::from_millis(400));
+    let mut generator = Trex::new(ends)?.timeout(Duration::from_secs(3));
     generator.prepare(&load(Family::Inet, 1, 1, None))
 }
 
@@ -335,7 +335,7 @@ fn unresponsive_server_is_reported_and_the_port_released() {
 fn death_in_the_window_is_reported() {
     let server = Server::start(State { mute: Some("get_port_status"), ..good() });
     let load = load(Family::Inet, 1, 1, Some(1000.0));
-    let generator = Trex::new(server.ends()).expect("a server").timeout(Duration::from_millis(400));
+    let generator = Trex::new(server.ends()).expect("a server").timeout(Duration::from_secs(3));
     let error = trial(Box::new(generator), &load, Duration::from_millis(200));
     let error = error.expect_err("mute").to_string();
     assert!(error.contains("get_port_status"), "{error}");

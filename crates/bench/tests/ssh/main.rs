@@ -53,7 +53,7 @@ fn programs_get_their_arguments_and_input_untouched() {
 #[test]
 fn one_shell_runs_commands_like_separate_sessions() {
     let Some(server) = Server::start("") else { return };
-    let deadline = Duration::from_secs(2);
+    let deadline = Duration::from_secs(6);
     let settings = SshSettings { one_shell: true, deadline, ..server.settings() };
     let host = SshHost::connect("dut", settings).expect("a connection");
     let run = |script: &str, input: &str| host.run(&["sh", "-c", script], input);
@@ -80,7 +80,7 @@ fn one_shell_runs_commands_like_separate_sessions() {
     // command gets another shell.
     let time = long_time();
     let error = program_error(run(&format!("echo before >&2; sleep {time}"), ""));
-    assert!(error.ends_with("killed after 2 s: before"), "{error}");
+    assert!(error.ends_with("killed after 6 s: before"), "{error}");
     assert!(until(PATIENCE, || naming(&time).is_empty()), "it goes on");
     let next = run("echo $PPID", "").expect("another");
     assert_ne!(next, shell);
@@ -176,14 +176,14 @@ fn settings_are_written_and_read_where_they_exist() {
 #[test]
 fn hanging_command_ends_at_the_deadline_on_both_sides() {
     let Some(server) = Server::start("") else { return };
-    let settings = SshSettings { deadline: Duration::from_secs(2), ..server.settings() };
+    let settings = SshSettings { deadline: Duration::from_secs(6), ..server.settings() };
     let host = SshHost::connect("dut", settings).expect("a connection");
     let time = long_time();
     let begin = Instant::now();
     // It reads nothing of an input that is longer than any pipe.
     let script = format!("echo before >&2; sleep {time}; echo after");
     let error = program_error(host.run(&["sh", "-c", &script], &"x".repeat(300_000)));
-    assert!(error.ends_with("killed after 2 s: before"), "{error}");
+    assert!(error.ends_with("killed after 6 s: before"), "{error}");
     assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     assert!(until(PATIENCE, || naming(&time).is_empty()), "it goes on");
     assert_eq!(host.run(&["echo", "next"], "").expect("echo"), "next\n");
@@ -354,7 +354,7 @@ fn lost_connection_is_reported_in_time() {
         assert!(error.contains(&format!("during `sleep {time}`")), "{error}");
         assert!(error.contains(what), "{error}");
         // Two seconds of silence, and the delay of two CPUs under other load.
-        assert!(begin.elapsed() < Duration::from_secs(10), "{signal_name}: {:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(60), "{signal_name}: {:?}", begin.elapsed());
         if signal_name == "KILL" {
             assert!(until(PATIENCE, || naming(&time).is_empty()), "it goes on");
         } else {

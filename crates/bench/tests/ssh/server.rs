@@ -180,7 +180,7 @@ pub(crate) fn until(patience: Duration, condition: impl Fn() -> bool) -> bool {
 /// A number of seconds that no other process sleeps: both sides are this machine, so every process
 /// that names it is the program, its guard or the `ssh` that started it.
 pub(crate) fn long_time() -> String {
-    format!("8640{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("8640{}.{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Processes that have this word among their arguments.

@@ -6,7 +6,7 @@ use fwdlab_model::{PlannedRun, RunRecord};
 use fwdlab_results::store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Revisions r0, r1 ...; each revision from the given one on forwards `factor` times as much.
 fn history(count: usize, changes: &[(usize, f64)], more: &str) -> String {
@@ -157,7 +157,13 @@ fn interrupted_bisect_continues() {
     let lab = Lab::new(&text);
     let mut command = lab.command(&["bisect", "x.toml", "--along", "revision"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    std::thread::sleep(Duration::from_millis(600));
+    let path = lab.path("results/x-bisect/run.sqlite");
+    let stored =
+        || Store::open_read_only(&path).and_then(|s| s.runs()).map_or(0, |runs| runs.len());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while stored() == 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a living child");
     let ended = Ended::from(child.wait_with_output().expect("its end")).expect(130);
     assert!(ended.stderr.contains("at most 150 runs are stored"), "{}", ended.stderr);

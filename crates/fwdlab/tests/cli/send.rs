@@ -152,7 +152,7 @@ fn agents_count_every_packet_of_each_family_and_engine() {
             // More on an idle machine; the counts agree either way.
             assert!(seen.window.offered >= 16, "{what}");
             assert_eq!((seen.foreign, seen.flows_seen), (0, Some(16)), "{what}");
-            assert!((790 * MS..5000 * MS).contains(&seen.window_ns), "{what}");
+            assert!((790 * MS..60_000 * MS).contains(&seen.window_ns), "{what}");
             assert!(!wired.receiver().contains("xdp"), "{}", wired.receiver());
         }
     }

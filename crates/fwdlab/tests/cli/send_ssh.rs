@@ -65,7 +65,7 @@ fn ssh_agents_count_exactly_and_end_with_their_connection() {
     let seen = observe(&lab, &wired, &server, |_, _| {}).expect("a trial");
     assert_eq!(seen.window.offered, seen.window.forwarded, "{seen:?}");
     assert!(seen.window.offered >= 16 && seen.flows_seen == Some(16), "{seen:?}");
-    assert!((490 * MS..5000 * MS).contains(&seen.window_ns), "{} ns", seen.window_ns);
+    assert!((490 * MS..60_000 * MS).contains(&seen.window_ns), "{} ns", seen.window_ns);
 
     let begin = Instant::now();
     let lost = observe(&lab, &wired, &server, |moment, receiver| {

@@ -13,7 +13,7 @@ pub(crate) fn must(net: &Net, host: &str, command: &str) {
 
 /// Output of `ping` with these arguments and a few requests.
 fn ping(net: &Net, words: &str) -> String {
-    let command = format!("ping -n -c 2 -i 0.2 -W 3 {words}");
+    let command = format!("ping -n -c 2 -i 1 -W 3 {words}");
     let words: Vec<&str> = command.split_whitespace().collect();
     net.run("a", &words).1
 }

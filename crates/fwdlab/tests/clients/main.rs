@@ -11,7 +11,7 @@ mod vlan;
 use net::Net;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Only connections pass.
 const STATEFUL: &str = r#"
@@ -27,10 +27,21 @@ block out all
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Tries until there is a result, for [`PATIENCE`].
+fn until_some<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            result => return result,
+        }
+    }
+}
+
 fn tcp(net: &Net, to: &str, bytes: usize) -> usize {
     let address: SocketAddr = format!("[::]:{}", 5000).parse().expect("one");
     let server = net.on("b", move || {
-        let listener = TcpListener::bind(address).expect("a free port");
+        let listener = until_some(|| TcpListener::bind(address).ok()).expect("a free port");
         let (mut client, _) = listener.accept().expect("a client");
         client.set_read_timeout(Some(PATIENCE)).expect("an option");
         let mut all = Vec::new();
@@ -40,11 +51,8 @@ fn tcp(net: &Net, to: &str, bytes: usize) -> usize {
     });
     let to: SocketAddr = to.parse().expect("an address");
     let client = net.on("a", move || {
-        let mut stream = (0..50).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(20));
-            TcpStream::connect_timeout(&to, PATIENCE).ok()
-        });
-        let stream = stream.as_mut().expect("a connection");
+        let mut stream =
+            until_some(|| TcpStream::connect_timeout(&to, PATIENCE).ok()).expect("a connection");
         stream.set_write_timeout(Some(PATIENCE)).expect("an option");
         stream.set_read_timeout(Some(PATIENCE)).expect("an option");
         stream.write_all(&vec![7; bytes]).expect("it takes all");
@@ -60,8 +68,10 @@ fn tcp(net: &Net, to: &str, bytes: usize) -> usize {
 
 /// Sends a datagram and its echo, both in fragments; returns the size of the echo.
 fn udp(net: &Net, to: &str, bytes: usize) -> usize {
+    let (is_bound, bound) = std::sync::mpsc::channel();
     let server = net.on("b", move || {
         let socket = UdpSocket::bind("[::]:5001").expect("a free port");
+        is_bound.send(()).expect("a client");
         socket.set_read_timeout(Some(PATIENCE)).expect("an option");
         let mut data = vec![0; 65_535];
         if let Ok((count, from)) = socket.recv_from(&mut data) {
@@ -72,8 +82,8 @@ fn udp(net: &Net, to: &str, bytes: usize) -> usize {
     let client = net.on("a", move || {
         let local = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(local).expect("a socket");
-        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("an option");
-        std::thread::sleep(Duration::from_millis(100));
+        socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+        bound.recv().expect("a server");
         socket.send_to(&vec![3; bytes], to).expect("it is sent");
         socket.recv(&mut vec![0; 65_535]).unwrap_or(0)
     });
@@ -97,7 +107,7 @@ fn hosts_communicate_through_the_firewall() {
         net.route(port, STATEFUL);
         // The first packet waits until the host is resolved: none is lost.
         for to in ["10.2.0.2", "2001:db8:2::2"] {
-            let (_, output) = net.run("a", &["ping", "-n", "-c", "3", "-i", "0.2", "-W", "3", to]);
+            let (_, output) = net.run("a", &["ping", "-n", "-c", "3", "-i", "1", "-W", "3", to]);
             assert!(output.contains(" 3 received"), "{port}: {output}");
         }
         let (_, output) = net.run("a", &["traceroute", "-n", "-q", "1", "-w", "2", "10.2.0.2"]);
@@ -153,7 +163,7 @@ fn ping_flood_does_not_suppress_arp() {
     std::thread::sleep(Duration::from_millis(300));
     let (_, output) = net.run("b", &["arping", "-c", "5", "-w", "10", "-I", "b0", "10.2.0.1"]);
     assert!(output.contains("Received 5 response"), "{output}");
-    let (_, output) = net.run("b", &["ping", "-n", "-c", "3", "-i", "0.2", "10.2.0.1"]);
+    let (_, output) = net.run("b", &["ping", "-n", "-c", "3", "-i", "1", "10.2.0.1"]);
     assert!(output.contains(" 3 received"), "{output}");
     let _ = flood.kill();
     let _ = flood.wait();

@@ -80,7 +80,7 @@ fn dut_reboot_during_a_run_costs_a_repetition() {
 #[test]
 fn unreachable_dut_is_power_cycled() {
     let Some(rack) = Rack::build() else { return };
-    let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"3s\"", rack.at("power_cycle"));
+    let power = format!("power_cycle = [\"{}\"]\nreboot_timeout = \"8s\"", rack.at("power_cycle"));
     rack.write("lab.toml", &rack.lab(&power));
     rack.write("x.toml", &plain(3));
     let program = rack.start(&RUN);
@@ -136,7 +136,7 @@ fn hanging_command_is_killed_and_named() {
     let hanging = "#!/bin/sh\ncase $1 in -f) sleep 86431; esac\nexec /usr/sbin/nft \"$@\"\n";
     rack.write_program("dut.bin/nft", hanging);
     let ended = rack.fwdlab(&RUN).expect(3);
-    assert!(ended.stderr.contains("nft -f - on dut failed: killed after 4 s"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("nft -f - on dut failed: killed after 10 s"), "{}", ended.stderr);
     expect_runs(&rack, &[2, 0]);
     let sleeps = || rack.processes("dut").iter().any(|(_, line)| line.contains("86431"));
     assert!(until(PATIENCE, || !sleeps()), "it goes on");

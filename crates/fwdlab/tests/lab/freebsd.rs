@@ -112,7 +112,8 @@ fn settings_and_archive_trees_make_the_same_router() {
         assert_eq!(received(&rack, beginning), [""; 0]);
     }
     assert!(received(&rack, "ifconfig").iter().all(|line| !line.contains("alias")));
-    assert_eq!(received(&rack, "sysctl hw.pci.do_power_nodriver=3").len(), 2);
+    // A boot is repeated if a connection is lost.
+    assert!(received(&rack, "sysctl hw.pci.do_power_nodriver=3").len() >= 2);
     expect_own_files(&rack, &files);
     let put_back = rack.inside("dut", "cat /run/freebsd/hw.pci.do_power_nodriver");
     assert_eq!(put_back, "0\n");

@@ -136,7 +136,7 @@ fn places_are_acquired_power_cycled_and_released_even_after_a_kill() {
         "[labgrid]\ncoordinator = \"{}\"\nclient = \"{client}\"\nwait = \"2s\"\n[ssh]",
         labgrid.coordinator
     );
-    let lab = rack.lab("place = \"rack-dut\"\nreboot_timeout = \"3s\"").replace("[ssh]", &table);
+    let lab = rack.lab("place = \"rack-dut\"\nreboot_timeout = \"8s\"").replace("[ssh]", &table);
     let sender = "name = \"sender\"\n";
     rack.write("lab.toml", &lab.replace(sender, &format!("{sender}place = \"rack-sender\"\n")));
     rack.write("x.toml", &plain(60));

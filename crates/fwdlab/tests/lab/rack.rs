@@ -94,9 +94,9 @@ impl Rack {
 name = "namespaces"
 [ssh]
 config = "ssh_config"
-connect = "2s"
+connect = "20s"
 alive = "1s"
-deadline = "4s"
+deadline = "10s"
 [[host]]
 name = "sender"
 roles = ["sender"]

@@ -3,6 +3,7 @@
 
 use super::freebsd::image;
 use super::freebsd_lab::{self, TAPS};
+use fwdlab_bench::BenchError;
 use fwdlab_bench::dut::counters::Reading;
 use fwdlab_bench::dut::freebsd::system::kernel_facts;
 use fwdlab_bench::dut::freebsd::{counters, queues};
@@ -27,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Minimum number of packets to send.
@@ -34,7 +36,7 @@ const FEWEST: u64 = 100;
 /// Identity of the packets of [`Lab::send_over`].
 const RUN: u32 = 1;
 /// Maximum number of attempts at a profile with packets in its window.
-const PROFILES: usize = 4;
+const PROFILES: usize = 6;
 
 /// A booted FreeBSD, and the other ends of its cables.
 pub(super) struct Lab {
@@ -160,7 +162,7 @@ impl Lab {
 
     /// An emulated card negotiates its link after its set-up, and drops packets until then.
     fn wait_for_link(&self, interface: &str) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(90);
         let status = || self.sh(&format!("ifconfig {interface}"));
         while !status().contains("status: active") {
             assert!(Instant::now() < deadline, "{}", status());
@@ -214,7 +216,7 @@ impl Lab {
                 wires[0].send(&frame).expect("QEMU takes it");
                 sent += 1;
             }
-            let patience = Duration::from_secs(5);
+            let patience = Duration::from_secs(if time.is_zero() { 5 } else { 30 });
             while came < sent && Lab::receive_own(&wires[1], &mut buffer, patience) {
                 came += 1;
             }
@@ -228,7 +230,11 @@ impl Lab {
     fn profile(&self, plan: &ProfilePlan) -> (RawProfile, ProfileRecord, String) {
         for _ in 0..PROFILES {
             let found = self.profile_once(plan);
-            if found.1.windows.iter().all(|window| window.forwarded > FEWEST) {
+            // A card that stalled leaves few samples of its traffic.
+            let is_whole = |window: &ProfileWindow| {
+                window.forwarded > FEWEST && window.forwarded == window.offered
+            };
+            if found.1.windows.iter().all(is_whole) {
                 return found;
             }
             eprintln!("{:?}\n{}", found.1.windows, self.sh("netstat -idn; vmstat -i; arp -an"));
@@ -382,35 +388,58 @@ fn check_pkt_gen(lab: &Lab) {
     let mut generator = PktGen::new(ends).patience(Duration::from_secs(120));
     generator.prepare(&load).unwrap_or_else(|error| panic!("{error}"));
     generator.start().unwrap_or_else(|error| panic!("{error}"));
-    let (mut passed, mut addresses, mut buffer) = (0, BTreeSet::new(), vec![0; 2048]);
-    let mut carry = |time: Duration| {
-        let deadline = Instant::now() + time;
-        while Instant::now() < deadline {
+    // The cable is read all the time: it holds ten frames, and packets in the ring of a pkt-gen
+    // that ends are lost.
+    let (wires, carried, is_over) = (&lab.wires, AtomicU64::new(0), AtomicBool::new(false));
+    let carry = || {
+        let (mut addresses, mut buffer) = (BTreeSet::new(), vec![0; 2048]);
+        while !is_over.load(Ordering::Relaxed) {
             let patience = Duration::from_millis(50);
-            let Some(length) = lab.wires[0].receive(&mut buffer, patience).expect("a frame") else {
+            let Some(length) = wires[0].receive(&mut buffer, patience).expect("a frame") else {
                 continue;
             };
             // Other packets of the guest on this cable are not pkt-gen's.
             if buffer[12..14] == [0x08, 0x00] && buffer[23] == 17 {
                 assert_eq!(length, 60, "64 bytes with the FCS");
                 assert_eq!(buffer[..12], [&next_hop_mac[..], &source_mac[..]].concat());
-                passed += 1;
                 addresses.insert(buffer[26..34].to_vec());
-                lab.wires[1].send(&buffer[..length]).expect("QEMU takes it");
+                wires[1].send(&buffer[..length]).expect("QEMU takes it");
+                carried.fetch_add(1, Ordering::Relaxed);
             }
         }
-        passed
+        addresses
     };
-    carry(Duration::from_secs(3));
-    let under_way = generator.counted().unwrap_or_else(|error| panic!("{error}"));
+    let count = || carried.load(Ordering::Relaxed);
+    let (ran, addresses) = std::thread::scope(|scope| {
+        let cable = scope.spawn(carry);
+        // Without a panic, which would wait for the cable for ever.
+        let mut run = || {
+            let deadline = Instant::now() + Duration::from_secs(120);
+            while count() < 1600 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let under_way = generator.counted()?;
+            generator.stop()?;
+            let mut before = None;
+            while before != Some(count()) {
+                before = Some(count());
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            Ok::<_, BenchError>((under_way, generator.finish()?))
+        };
+        let ran = run();
+        is_over.store(true, Ordering::Relaxed);
+        (ran, cable.join().expect("the cable"))
+    });
+    let (under_way, outcome) = ran.unwrap_or_else(|error| panic!("{error}"));
+    let passed = count();
     assert!(under_way.sent > 0, "reports come while packets flow: {under_way:?}");
-    generator.stop().unwrap_or_else(|error| panic!("{error}"));
-    let passed = carry(Duration::from_secs(2));
-    let outcome = generator.finish().unwrap_or_else(|error| panic!("{error}"));
     eprintln!("{passed} passed: {outcome:#?}");
     assert!(passed > 100, "{outcome:#?}");
     let counted = outcome.counted;
-    assert_eq!((counted.sent, counted.received), (passed, passed), "{outcome:#?}");
+    assert_eq!(counted.received, passed, "{outcome:#?}");
+    // The last ones may be in its ring when it ends.
+    assert!((passed..=passed + 32).contains(&counted.sent), "{passed}: {outcome:#?}");
     let octets = |side, index| match flow_address(Family::Inet, side, index) {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(_) => panic!("no inet"),
@@ -426,7 +455,7 @@ fn check_pkt_gen(lab: &Lab) {
     assert!(addresses.is_subset(&expected), "{addresses:?} of {expected:?}");
     // It begins at a full second, and no earlier packets are missing.
     assert!(outcome.remarks.iter().all(|r| !r.contains("did not move")), "{outcome:#?}");
-    assert!(counted.unsent < passed / 4, "{outcome:#?}");
+    assert!(counted.unsent < passed, "{outcome:#?}");
     assert!(outcome.facts["pkt-gen sender version"].contains("pkt-gen.c"), "{outcome:#?}");
     assert!(outcome.remarks.iter().all(|remark| !remark.contains("complained")), "{outcome:#?}");
 }

