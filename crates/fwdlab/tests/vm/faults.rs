@@ -114,7 +114,7 @@ fn failing_guest_is_named_and_others_are_measured() {
     let mut faults =
         BTreeMap::from([(301, vec![Fault::Deaf, Fault::Panic]), (302, vec![Fault::Hang])]);
     // Long enough that a fault happens within a trial even on a busy machine.
-    let text = experiment(&kernel, "", 1, factor).replace("1500ms", "20s");
+    let text = experiment(&kernel, "", 1, factor).replace("1500ms", "5s");
     let mut child = fwdlab(directory.path(), &text)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
