@@ -134,7 +134,11 @@ fn report_shows_own_verdicts_next_to_published_ones() {
         let [same] = contradicted.as_slice() else { panic!("{contradicted:?}") };
         assert!(same.contains("Same performance") && same.contains("don't show that"), "{same}");
         assert!(
-            analysis.notes.iter().any(|note| note.contains("2000 flows") && note.contains("200"))
+            analysis
+                .core
+                .notes
+                .iter()
+                .any(|note| note.contains("2000 flows") && note.contains("200"))
         );
         assert!(archive.warnings.iter().any(|warning| warning.starts_with("sequential order")));
         assert!(archive.warnings.iter().any(|warning| warning.starts_with("one build per arm")));
@@ -158,17 +162,17 @@ fn report_of_a_queue_sweep_has_a_scaling_law_and_settings() {
         {
             let (_, store, _folder) = imported(&archive, name);
             let analysis = Analysis::of_store(&store).unwrap();
-            assert_eq!(analysis.factors[0].name, "queues");
-            assert_eq!(analysis.factors[0].numbers.as_ref().unwrap().len(), 8);
+            assert_eq!(analysis.core.factors[0].name, "queues");
+            assert_eq!(analysis.core.factors[0].numbers.as_ref().unwrap().len(), 8);
             assert_eq!(analysis.scaling.len(), 1, "{name}");
             let archive = analysis.archive.as_ref().unwrap();
             assert_eq!(
                 archive.groups[3].changes, "hw.cxgbe.nrxq10g 1 -> 4, hw.cxgbe.ntxq10g 1 -> 4",
                 "{name}"
             );
-            assert!(analysis.order.is_some());
+            assert!(analysis.core.order.is_some());
             // Graph and lists use the median rule of their time.
-            assert_eq!(analysis.figure, RunMetric::NetbenchesUpper);
+            assert_eq!(analysis.core.figure, RunMetric::NetbenchesUpper);
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn exit(analysis: &Analysis, fail_on: Option<FailOn>) -> Exit {
         terminal::warn(&format!("{label} has no result: {why}"));
         return Exit::Untrustworthy;
     }
-    exit_of(analysis.comparisons.iter(), fail_on)
+    exit_of(analysis.core.comparisons.iter(), fail_on)
 }
 
 /// Exit code of several results: a difference to fail on, else the last code that is not 0.

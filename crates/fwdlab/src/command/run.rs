@@ -336,7 +336,7 @@ fn show(arguments: &Arguments, analysis: &Analysis, out: &Path) -> Result<()> {
 
 fn exit_of(analysis: &Analysis, arguments: &Arguments) -> Result<Exit> {
     if arguments.bisect && !analysis.has_fatal_warning() {
-        return verdict::exit_for_git(&analysis.comparisons);
+        return verdict::exit_for_git(&analysis.core.comparisons);
     }
     Ok(verdict::exit(analysis, arguments.common.fail_on))
 }

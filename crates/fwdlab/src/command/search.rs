@@ -13,7 +13,8 @@ use fwdlab_bench::TrialReport;
 use fwdlab_model::record::{MethodRecord, MethodTrial, tolerated};
 use fwdlab_model::spec::link_bps;
 use fwdlab_model::units::{FRAME_MAX, FRAME_MIN, FrameSize, line_pps};
-use fwdlab_results::report::{self, analysis::GoalFound, analysis::Method};
+use fwdlab_results::report;
+use fwdlab_results::report::sections::{GoalFound, Method, MethodRun};
 use fwdlab_search::{Ending, Goal, Limits, Outcome, PRESETS, Search, Step, Trial};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -150,7 +151,7 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
     let label = arguments.program.first().map_or("", String::as_str);
     let method = Method::of_searches(label, &goals, &records, arguments.frame_size, requested);
     arguments.form.print(&report::searches("Throughput search", &method))?;
-    let has_rates = |run: &report::analysis::MethodRun| run.found.iter().all(GoalFound::has_rate);
+    let has_rates = |run: &MethodRun| run.found.iter().all(GoalFound::has_rate);
     Ok(match method.runs.iter().all(has_rates) {
         _ if stop.requested() => Exit::Interrupted,
         true => Exit::Done,

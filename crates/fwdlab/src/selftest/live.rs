@@ -66,7 +66,7 @@ pub(crate) fn evaluate(contents: &Contents, analysis: &Analysis) -> Live {
             .collect()
     };
     let scatter = Summary::of(&effect_of(1)).and_then(|s| s.sd).unwrap_or(f64::NAN);
-    let seconds_per_stream = seconds_between(&analysis.runs);
+    let seconds_per_stream = seconds_between(&analysis.core.runs);
     let effects = [1, 2]
         .into_iter()
         .filter_map(|variant| {

@@ -81,17 +81,23 @@ pub(crate) struct Machine {
 
 /// Counts the results of the runs of [`plan`].
 pub(crate) fn evaluate(plan: &Plan, analysis: &Analysis) -> Machine {
-    let experiments = analysis.runs.iter().map(|run| run.block / BLOCKS).max().map_or(0, |m| m + 1);
+    let experiments =
+        analysis.core.runs.iter().map(|run| run.block / BLOCKS).max().map_or(0, |m| m + 1);
     let whole: Vec<Vec<&RunResult>> = (0..experiments)
         .map(|experiment| {
-            analysis.runs.iter().filter(|run| run.block / BLOCKS == experiment).collect::<Vec<_>>()
+            analysis
+                .core
+                .runs
+                .iter()
+                .filter(|run| run.block / BLOCKS == experiment)
+                .collect::<Vec<_>>()
         })
         .filter(|runs| runs.len() == BLOCKS as usize * plan.variants.len())
         .collect();
     let mut rates = vec![false_differences(&whole)];
     let slower = 2 * PAIRS..plan.variants.len();
     rates.extend(slower.clone().map(|variant| power(plan, &whole, variant)));
-    let all: Vec<&RunResult> = analysis.runs.iter().collect();
+    let all: Vec<&RunResult> = analysis.core.runs.iter().collect();
     let effects = slower
         .filter_map(|variant| {
             let found = compare(&all, 0, variant)?;
@@ -99,9 +105,9 @@ pub(crate) fn evaluate(plan: &Plan, analysis: &Analysis) -> Machine {
         })
         .collect();
     let scatter = scatter(&whole);
-    let seconds_per_run = seconds_between(&analysis.runs);
+    let seconds_per_run = seconds_between(&analysis.core.runs);
     Machine {
-        caption: analysis.testbed.caption.clone(),
+        caption: analysis.core.testbed.caption.clone(),
         rates,
         effects,
         scatter,

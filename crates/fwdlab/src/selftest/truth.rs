@@ -116,7 +116,7 @@ pub(crate) struct Report {
 /// Compares the runs with the truth.
 pub(crate) fn evaluate(analysis: &Analysis) -> Report {
     let of = |label: &str, figure: &dyn Fn(&RunResult) -> Option<f64>| -> Vec<f64> {
-        let runs = analysis.runs.iter().filter(|run| run.label == label);
+        let runs = analysis.core.runs.iter().filter(|run| run.label == label);
         runs.filter(|run| run.left_out.is_none()).filter_map(figure).collect()
     };
     let mut truths = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         truths.extend(Truth::of(label, "rate", truth, of(label, &|run| run.value_pps)));
     }
     let blocked = |label: &str| -> Vec<BlockedRun> {
-        let runs = analysis.runs.iter().filter(|run| run.label == label);
+        let runs = analysis.core.runs.iter().filter(|run| run.label == label);
         runs.filter_map(|run| Some(BlockedRun { block: run.block, pps: run.value_pps? })).collect()
     };
     let rule = match compare_blocked(&blocked("no rule"), &blocked("one rule"), Criteria::default())
@@ -138,6 +138,7 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         Err(reason) => reason.to_string(),
     };
     let verdicts = analysis
+        .core
         .comparisons
         .iter()
         .filter(|compared| compared.label == "stalls, paced")
@@ -151,7 +152,7 @@ pub(crate) fn evaluate(analysis: &Analysis) -> Report {
         })
         .chain([format!("one rule against no rule: {rule}")])
         .collect();
-    let left_out = analysis.runs.iter().filter(|run| run.left_out.is_some()).count();
+    let left_out = analysis.core.runs.iter().filter(|run| run.left_out.is_some()).count();
     Report { truths, left_out, verdicts }
 }
 

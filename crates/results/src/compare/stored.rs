@@ -3,7 +3,8 @@
 use super::error::CompareError;
 use super::input::{Input, Kind, Origin, Stream, Variant};
 use crate::label::{Label, MeasuredOn};
-use crate::report::analysis::{Figures, RunResult, beds_of_runs, mode, slices_of_run};
+use crate::report::analysis::{Figures, RunResult, mode, slices_of_run};
+use crate::report::sections::beds_of_runs;
 use crate::stats::BlockedRun;
 use crate::store::Store;
 use fwdlab_model::plan::RunMetric;

@@ -1,10 +1,12 @@
-//! The report's plots: the graph of all variants, and the runs in order.
+//! The report's graph of all variants.
 
 use super::ReportError;
-use super::analysis::{Analysis, Scaling, ScalingOutcome, SummaryResult, VariantResult};
+use super::analysis::{SummaryResult, VariantResult};
+use super::results::Analysis;
+use super::sections::{Scaling, ScalingOutcome};
 use crate::format::percent;
 use crate::plot::{
-    Chart, CurvePoint, Draw, Drawing, Fit, Point, Quantity, RightAxis, Series, Strip, XAxis, png,
+    Chart, CurvePoint, Draw, Drawing, Fit, Point, Quantity, RightAxis, Series, XAxis, png,
 };
 use crate::stats::Scalability;
 use fwdlab_model::plan::RunMetric;
@@ -27,16 +29,16 @@ const CURVE_POINTS: u32 = 97;
 /// otherwise the first), a series per combination of the others, with the fitted law.
 pub(super) fn graph(analysis: &Analysis) -> Drawing {
     let scaling = analysis.scaling.first();
-    let numeric = analysis.factors.iter().position(|factor| factor.numbers.is_some());
+    let numeric = analysis.core.factors.iter().position(|factor| factor.numbers.is_some());
     let axis = scaling.map(|scaling| scaling.factor).or(numeric).unwrap_or(0);
     if let (None, None, Some(chart)) = (scaling, numeric, goals(analysis)) {
         return chart.drawing();
     }
-    let Some(factor) = analysis.factors.get(axis) else {
-        let members = analysis.variants.iter().map(Some).collect();
+    let Some(factor) = analysis.core.factors.get(axis) else {
+        let members = analysis.core.variants.iter().map(Some).collect();
         let series = vec![series("", members, None)];
-        let labels = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
-        let what = analysis.figure.description();
+        let labels = analysis.core.variants.iter().map(|variant| variant.label.clone()).collect();
+        let what = analysis.core.figure.description();
         return chart(analysis, "", XAxis::Categories(labels), series, what).drawing();
     };
     let x = match &factor.numbers {
@@ -46,7 +48,7 @@ pub(super) fn graph(analysis: &Analysis) -> Drawing {
         None => XAxis::Categories(factor.levels.clone()),
     };
     let mut rest: Vec<Vec<usize>> = Vec::new();
-    for variant in &analysis.variants {
+    for variant in &analysis.core.variants {
         let others = others(variant, axis);
         if !rest.contains(&others) {
             rest.push(others);
@@ -56,26 +58,26 @@ pub(super) fn graph(analysis: &Analysis) -> Drawing {
         .iter()
         .map(|levels| {
             let at = |level: usize| {
-                let mut variants = analysis.variants.iter();
+                let mut variants = analysis.core.variants.iter();
                 variants.find(|v| v.levels[axis] == level && others(v, axis) == *levels)
             };
             let members = (0..factor.levels.len()).map(at).collect();
             series(&name(analysis, axis, levels), members, scaling)
         })
         .collect();
-    chart(analysis, &factor.shown, x, all_series, analysis.figure.description()).drawing()
+    chart(analysis, &factor.shown, x, all_series, analysis.core.figure.description()).drawing()
 }
 
 /// Draws the rates that a search found for each goal, next to the rates at the maximum offered
 /// load: grouped by goal, or by variant if there are many. `None` if the runs' metric is not a
 /// search result.
 fn goals(analysis: &Analysis) -> Option<Chart> {
-    let search = analysis.method.as_ref().filter(|_| analysis.figure == RunMetric::Throughput);
+    let search = analysis.method.as_ref().filter(|_| analysis.core.figure == RunMetric::Throughput);
     let search = search?.search()?;
     let row = |variant: usize, goal: &str| {
         search.searched.iter().find(|row| row.variant == variant && row.goal == goal)
     };
-    let variants = || analysis.variants.iter().map(|variant| variant.index);
+    let variants = || analysis.core.variants.iter().map(|variant| variant.index);
     let of_goal = |goal: &Goal| -> (String, Vec<Option<Point>>) {
         let rates = variants().map(|variant| row(variant, &goal.name)?.throughput.map(point));
         let lost = match goal.loss_ratio {
@@ -89,7 +91,7 @@ fn goals(analysis: &Analysis) -> Option<Chart> {
     let mut rates: Vec<(String, Vec<Option<Point>>)> = search.goals.iter().map(of_goal).collect();
     rates.push((FRMOL.to_owned(), at_maximum.collect()));
     rates.retain(|(_, points)| points.iter().any(Option::is_some));
-    let labels: Vec<String> = analysis.variants.iter().map(|v| v.label.clone()).collect();
+    let labels: Vec<String> = analysis.core.variants.iter().map(|v| v.label.clone()).collect();
     let named = |(name, points)| Series { name, points, fit: None };
     let (x, series) = match labels.len() <= GROUPED {
         true => {
@@ -102,18 +104,6 @@ fn goals(analysis: &Analysis) -> Option<Chart> {
         false => (labels, rates.into_iter().map(named).collect()),
     };
     Some(chart(analysis, "", XAxis::Categories(x), series, SEARCHED))
-}
-
-/// Draws all runs in order of execution, which shows drift.
-pub(super) fn order(analysis: &Analysis) -> Drawing {
-    let variants = analysis.variants.iter().map(|variant| variant.label.clone()).collect();
-    let runs: Vec<(u32, usize, f64)> = analysis
-        .runs
-        .iter()
-        .filter_map(|run| Some((run.block, run.variant, run.value()?)))
-        .collect();
-    Strip { y: quantity(analysis), ..Strip::of_runs("Runs in their order", variants, &runs) }
-        .drawing()
 }
 
 /// Renders the graph as PNG, as large as the limit permits.
@@ -129,7 +119,7 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
     }
     // Packets of a mix have no bit rate, because a device may lose more frames of one size than of
     // another.
-    analysis.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
+    analysis.core.frame_size.filter(|size| !size.is_mix()).map(RightAxis::L2Rate)
 }
 
 /// Creates a chart of medians; `what` describes the metric of a run.
@@ -141,25 +131,25 @@ fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>, what
         }
     };
     let what = format!("Medians of the runs with {ends}; per run: {what}.");
-    let footnote = match analysis.testbed.caption.trim_end_matches('.') {
+    let footnote = match analysis.core.testbed.caption.trim_end_matches('.') {
         "" => what,
         caption => format!("{caption}. {what}"),
     };
     Chart {
         middle: "median",
-        title: analysis.title.clone(),
+        title: analysis.core.title.clone(),
         x_label: x_label.to_owned(),
         x,
         series,
         y: quantity(analysis),
-        right: right_axis(analysis).filter(|_| analysis.figure.is_rate()),
-        ceiling_pps: analysis.ceiling_pps,
+        right: right_axis(analysis).filter(|_| analysis.core.figure.is_rate()),
+        ceiling_pps: analysis.ceiling.ceiling_pps,
         footnote: Some(footnote),
     }
 }
 
 fn quantity(analysis: &Analysis) -> Quantity {
-    if analysis.figure.is_rate() { Quantity::Rate } else { Quantity::Instructions }
+    if analysis.core.figure.is_rate() { Quantity::Rate } else { Quantity::Instructions }
 }
 
 /// Creates the series of `members`, one per level of the axis; `None` if a combination was not
@@ -208,7 +198,7 @@ fn others(variant: &VariantResult, axis: usize) -> Vec<usize> {
 }
 
 fn name(analysis: &Analysis, axis: usize, levels: &[usize]) -> String {
-    let factors = analysis.factors.iter().enumerate().filter(|(factor, _)| *factor != axis);
+    let factors = analysis.core.factors.iter().enumerate().filter(|(factor, _)| *factor != axis);
     let labels: Vec<&str> =
         factors.zip(levels).map(|((_, f), &level)| f.levels[level].as_str()).collect();
     labels.join(", ")

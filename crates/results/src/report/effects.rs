@@ -1,6 +1,7 @@
 //! The plot of comparisons: each effect with its interval, or the range of counts.
 
-use super::analysis::{Analysis, Answer, Compared, Outcome, RunResult};
+use super::analysis::{Answer, Compared, Outcome, RunResult};
+use super::results::Analysis;
 use crate::counts::{Exact, signed};
 use crate::format::{percent, signed_percent};
 use crate::plot::{Draw, Drawing, Effect, Effects, Found};
@@ -22,19 +23,19 @@ pub(crate) struct Terms<'a> {
 /// Draws the effects of a report's comparisons. `None` if none has a result.
 pub(super) fn of_report(analysis: &Analysis) -> Option<Drawing> {
     let terms = Terms {
-        confidence: analysis.confidence,
-        margin: analysis.margin,
-        caption: &analysis.testbed.caption,
-        against: match (analysis.alternation, analysis.sequential) {
+        confidence: analysis.core.confidence,
+        margin: analysis.core.margin,
+        caption: &analysis.core.testbed.caption,
+        against: match (analysis.core.alternation, analysis.core.sequential) {
             (true, _) => "each stream, against the baseline's slices in it",
             (_, true) => "single runs against the baseline's median",
             _ => "single runs against the baseline's in the same block",
         },
     };
-    effects(&analysis.comparisons, &terms, &|compared| match &compared.outcome {
+    effects(&analysis.core.comparisons, &terms, &|compared| match &compared.outcome {
         Outcome::Counted(exact) => {
             let counts = |run: &&RunResult| compared.sides[1].contains(&run.variant);
-            let runs = analysis.runs.iter().filter(counts).filter_map(RunResult::value);
+            let runs = analysis.core.runs.iter().filter(counts).filter_map(RunResult::value);
             runs.map(|instructions| instructions / exact.baseline).collect()
         }
         _ => single_runs(analysis, compared),
@@ -138,7 +139,7 @@ fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
     }
     let [of_baseline, of_variant] = compared.sides.each_ref().map(|side| {
         let counts = move |run: &&RunResult| side.contains(&run.variant) && run.left_out.is_none();
-        analysis.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
+        analysis.core.runs.iter().filter(counts).filter_map(|run| Some((run.block, run.value()?)))
     });
     let baseline: Vec<(u32, f64)> = of_baseline.collect();
     let values = |block: Option<u32>| -> Vec<f64> {
@@ -147,7 +148,7 @@ fn single_runs(analysis: &Analysis, compared: &Compared) -> Vec<f64> {
         matching.map(|(_, value)| *value).collect()
     };
     let runs = of_variant.filter_map(|(block, value)| {
-        let block = (!analysis.sequential).then_some(block);
+        let block = (!analysis.core.sequential).then_some(block);
         Some(value / median(&values(block))?)
     });
     runs.collect()

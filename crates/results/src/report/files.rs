@@ -1,6 +1,6 @@
 //! Plain files: values for ministat and gnuplot, a table, and the environment.
 
-use super::analysis::Analysis;
+use super::results::Analysis;
 use crate::document::form::csv::line as csv_line;
 use crate::label::{self, Label};
 use crate::stats::log_rule;
@@ -34,10 +34,10 @@ pub(super) fn archived(label: &Label, values: &[f64]) -> String {
 
 /// Formats `gnuplot.data`: a line per variant with median, minimum and maximum.
 pub(super) fn gnuplot(analysis: &Analysis) -> String {
-    let mut text = format!("{}\n#index median minimum maximum\n", analysis.label());
-    for variant in &analysis.variants {
+    let mut text = format!("{}\n#index median minimum maximum\n", analysis.core.label());
+    for variant in &analysis.core.variants {
         if let Some(summary) = &variant.summary {
-            let printed = |value: f64| match analysis.figure {
+            let printed = |value: f64| match analysis.core.figure {
                 RunMetric::Netbenches | RunMetric::NetbenchesUpper => log_rule::printed(value),
                 RunMetric::Instructions => format!("{value:.3}"),
                 _ => value.round().to_string(),
@@ -70,23 +70,23 @@ pub(crate) const LEFT_OUT: &str = "left_out";
 /// Formats `runs.csv` (RFC 4180, lines end in LF): a line per run.
 pub(super) fn runs_csv(analysis: &Analysis) -> String {
     let mut header = vec!["run", "block", "variant"];
-    header.extend(analysis.factors.iter().map(|factor| factor.name.as_str()));
+    header.extend(analysis.core.factors.iter().map(|factor| factor.name.as_str()));
     header.push("started_at");
-    header.extend(match analysis.figure.is_rate() {
+    header.extend(match analysis.core.figure.is_rate() {
         true => ["value_pps", "mean_pps", "p90_pps", "offered_pps"].as_slice(),
         false => &["instructions", "least", "most", "atomics", "bytes", "background"],
     });
     header.extend(["offered", "forwarded", "lost", "warnings"]);
     header.extend(label::COLUMNS);
     header.push(LEFT_OUT);
-    let label = analysis.label().fields();
+    let label = analysis.core.label().fields();
     let mut text = csv_line(header.into_iter().map(str::to_owned));
-    for run in &analysis.runs {
-        let settings = &analysis.variants[run.variant].settings;
+    for run in &analysis.core.runs {
+        let settings = &analysis.core.variants[run.variant].settings;
         let mut fields = vec![run.run.to_string(), run.block.to_string(), run.label.clone()];
-        fields.extend(analysis.factors.iter().map(|factor| settings[&factor.name].clone()));
+        fields.extend(analysis.core.factors.iter().map(|factor| settings[&factor.name].clone()));
         fields.push(run.started_at.clone());
-        if analysis.figure.is_rate() {
+        if analysis.core.figure.is_rate() {
             let rates = [run.value_pps, run.mean_pps, run.p90_pps, run.offered_pps];
             fields.extend(rates.map(|rate| rate.map_or(String::new(), |pps| format!("{pps:.1}"))));
         } else {
@@ -102,7 +102,7 @@ pub(super) fn runs_csv(analysis: &Analysis) -> String {
         fields.push((i128::from(run.offered) - i128::from(run.forwarded)).to_string());
         fields.push(run.warnings.to_string());
         fields.extend(label.clone());
-        fields.push(run.absence(analysis.figure).unwrap_or_default().to_owned());
+        fields.push(run.absence(analysis.core.figure).unwrap_or_default().to_owned());
         text.push_str(&csv_line(fields));
     }
     text

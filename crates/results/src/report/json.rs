@@ -1,7 +1,7 @@
 //! The analysis as JSON.
 
-use super::analysis::Analysis;
 use super::document::{Pictures, document, summary};
+use super::results::Analysis;
 use crate::document::form::json as as_json;
 use crate::label::unit;
 use fwdlab_model::settings::TestbedKind;
@@ -23,6 +23,7 @@ pub fn show_json(analysis: &Analysis) -> Result<Value, serde_json::Error> {
 /// Never for an analysis from this crate.
 pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
     let variants: Vec<Value> = analysis
+        .core
         .variants
         .iter()
         .map(|variant| {
@@ -38,22 +39,22 @@ pub fn shown(analysis: &Analysis) -> Result<Value, serde_json::Error> {
             })
         })
         .collect();
-    let label = analysis.label();
+    let label = analysis.core.label();
     let mut shown = json!({
-        "title": analysis.title,
-        "testbed": analysis.testbed.kind.map_or("none", TestbedKind::name),
+        "title": analysis.core.title,
+        "testbed": analysis.core.testbed.kind.map_or("none", TestbedKind::name),
         "simulated": label.simulated,
-        "caption": analysis.testbed.caption,
+        "caption": analysis.core.testbed.caption,
         "figure": label.figure,
-        "unit": unit(analysis.figure),
+        "unit": unit(analysis.core.figure),
         "fwdlab_version": label.version,
         "variants": variants,
-        "comparisons": analysis.comparisons,
-        "diagnoses": analysis.diagnoses,
-        "steadiness": analysis.steadiness,
+        "comparisons": analysis.core.comparisons,
+        "diagnoses": analysis.diagnostics.diagnoses,
+        "steadiness": analysis.diagnostics.steadiness,
         "scaling": analysis.scaling,
     });
-    if let Some(arrivals) = &analysis.arrivals {
+    if let Some(arrivals) = &analysis.packets.arrivals {
         shown["checked"] = arrivals.checked.as_str().into();
     }
     Ok(shown)

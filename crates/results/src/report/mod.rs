@@ -3,7 +3,8 @@
 //! [`write()`] creates a directory for reviewers: `README.md`, `index.html`, the graph, and the
 //! values as files for other programs. The same store gives the same bytes: all times in a report
 //! are stored ones, and it depends on nothing else on the machine. [`analysis`] computes the
-//! results, [`document()`] formats them. This module deliberately leaves out measuring, and any
+//! results of runs, variants and comparisons, each of [`sections`] one further topic, [`document()`]
+//! arranges them. This module deliberately leaves out measuring, and any
 //! judgement that isn't already in [`crate::stats`].
 
 pub mod analysis;
@@ -15,16 +16,18 @@ mod error;
 mod files;
 mod json;
 mod names;
+mod results;
 mod rows;
+pub mod sections;
 pub(crate) mod verdicts;
 
 pub use document::{Pictures, document, searches, summary, summary_text};
 pub use names::safe as safe_name;
 
-pub use analysis::Analysis;
 pub use error::ReportError;
 pub(crate) use files::LEFT_OUT;
 pub use json::{results_json, show_json, shown};
+pub use results::Analysis;
 
 use crate::document::form::{html, json as as_json, markdown};
 use crate::store::{Contents, Store};
@@ -121,7 +124,7 @@ fn remove_stale(directory: &Path, files: &[ReportFile]) {
 pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>, ReportError> {
     let pictures = Pictures {
         graph: chart::graph(analysis),
-        order: chart::order(analysis),
+        order: sections::order_plot(&analysis.core),
         effects: effects::of_report(analysis),
     };
     let document = document(analysis, &pictures);
@@ -137,9 +140,9 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
     ]);
     files.push(text("graph.svg", pictures.graph.wide));
     files.extend(pictures.effects.map(|effects| text("effects.svg", effects.wide)));
-    let label = analysis.label();
-    for variant in analysis.variants.iter().filter(|variant| !variant.values.is_empty()) {
-        let list = match analysis.figure {
+    let label = analysis.core.label();
+    for variant in analysis.core.variants.iter().filter(|variant| !variant.values.is_empty()) {
+        let list = match analysis.core.figure {
             RunMetric::Netbenches | RunMetric::NetbenchesUpper => {
                 files::archived(&label, &variant.values)
             }
@@ -149,14 +152,14 @@ pub fn files(contents: &Contents, analysis: &Analysis) -> Result<Vec<ReportFile>
         files.push(text(&variant.file, list));
     }
     if let (Some(import), Some(archive)) = (&contents.import, &analysis.archive) {
-        let copies = analysis::copied_pictures(import, &archive.pictures);
+        let copies = sections::copied_pictures(import, &archive.pictures);
         let file = |(name, bytes): (&str, &[u8])| ReportFile {
             name: name.to_owned(),
             bytes: bytes.to_vec(),
         };
         files.extend(copies.map(file));
     }
-    let pictures = analysis.profile_pictures.iter();
+    let pictures = analysis.plots.iter();
     files.extend(pictures.map(|(name, drawing)| text(name, drawing.wide.clone())));
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.dedup_by(|a, b| a.name == b.name);

@@ -1,10 +1,10 @@
 //! One row per comparison, in the layout of benchstat, for terminals and mails.
 
-use super::analysis::{Analysis, Answer, Compared, Outcome};
+use super::analysis::{Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
 use crate::document::{Block, Remark};
 use crate::format::percent;
-use crate::stats::{Layout, Verdict, summary};
+use crate::stats::{Layout, Verdict};
 use crate::text::Tone;
 
 /// Minimum width of the title column, in characters.
@@ -12,20 +12,6 @@ const WIDE: usize = 12;
 
 /// Median rates of baseline and candidate, packets per second.
 pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
-
-/// Returns the median rate of a variant in a comparison: the search result for its goal, or by
-/// default the runs' metric.
-pub(crate) fn median(analysis: &Analysis, compared: &Compared, variant: usize) -> Option<f64> {
-    let Some(goal) = &compared.goal else {
-        let side = compared.sides.iter().find(|side| side.contains(&variant))?;
-        let of = |variant: &usize| Some(analysis.variants.get(*variant)?.values.iter().copied());
-        return summary::median(&side.iter().filter_map(of).flatten().collect::<Vec<f64>>());
-    };
-    let method = analysis.method.as_ref()?;
-    let mut searched = method.search().unwrap_or(method).searched.iter();
-    let found = searched.find(|row| row.variant == variant && row.goal == *goal)?;
-    Some(found.throughput?.median)
-}
 
 /// Returns the rows with their explanation and qualifications.
 pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {

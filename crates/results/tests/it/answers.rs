@@ -172,8 +172,8 @@ fn compare_of_a_store_agrees_with_its_report() {
         let store = files.store(name, &plan);
         let analysis = Analysis::of_store(&store).unwrap();
         let results = files.results_of(&[name]);
-        assert_eq!(results.comparisons.len(), analysis.comparisons.len(), "{name}");
-        for (result, reported) in results.comparisons.iter().zip(&analysis.comparisons) {
+        assert_eq!(results.comparisons.len(), analysis.core.comparisons.len(), "{name}");
+        for (result, reported) in results.comparisons.iter().zip(&analysis.core.comparisons) {
             assert_eq!(
                 (&result.label, &result.baseline_label),
                 (&reported.label, &reported.baseline_label)
@@ -186,7 +186,8 @@ fn compare_of_a_store_agrees_with_its_report() {
             assert_eq!(result.comparison, reported.comparison, "{name}");
         }
         for variant in &results.variants {
-            let reported = analysis.variants.iter().find(|v| v.label == variant.label).unwrap();
+            let reported =
+                analysis.core.variants.iter().find(|v| v.label == variant.label).unwrap();
             assert_eq!(variant.values, reported.values, "{name}");
         }
         files.golden(name, &results);

@@ -10,7 +10,8 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, RunRecord};
 use fwdlab_results::compare::{Question, compare};
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::{BedRun, Beds, Outcome, beds_of};
+use fwdlab_results::report::analysis::Outcome;
+use fwdlab_results::report::sections::{BedRun, Beds, beds_of};
 use fwdlab_results::stats::{Criteria, Verdict};
 use fwdlab_results::store::{Invocation, Store};
 use std::path::Path;
@@ -193,7 +194,7 @@ fn slower_bed_changes_no_verdict_and_is_reported() {
     let (even, uneven) = (read(1.0), read(0.9));
     let of = |store: &Store| Analysis::of_store(store).unwrap();
     let (alike, apart) = (of(&even), of(&uneven));
-    for (one, other) in alike.comparisons.iter().zip(&apart.comparisons) {
+    for (one, other) in alike.core.comparisons.iter().zip(&apart.core.comparisons) {
         let (Outcome::Compared(one), Outcome::Compared(other)) = (&one.outcome, &other.outcome)
         else {
             panic!("answers");
@@ -206,10 +207,15 @@ fn slower_bed_changes_no_verdict_and_is_reported() {
     // The difference is not diagnosed as a second mode or a trend either: each bed is tested
     // separately.
     let beds_of_findings = |analysis: &Analysis| -> Vec<Option<String>> {
-        analysis.diagnoses.iter().map(|finding| finding.bed.clone()).collect()
+        analysis.diagnostics.diagnoses.iter().map(|finding| finding.bed.clone()).collect()
     };
-    assert_eq!(beds_of_findings(&alike), beds_of_findings(&apart), "{:?}", apart.diagnoses);
-    assert!(apart.order.is_none(), "{:?}", apart.order);
+    assert_eq!(
+        beds_of_findings(&alike),
+        beds_of_findings(&apart),
+        "{:?}",
+        apart.diagnostics.diagnoses
+    );
+    assert!(apart.core.order.is_none(), "{:?}", apart.core.order);
     let text = apart.beds.as_ref().unwrap().sentences().join("\n");
     assert!(
         text.contains("bed rack3 is 10") && text.contains("% slower than the others"),
@@ -264,9 +270,10 @@ fn diagnosis_of_a_bed_contains_its_name() {
     store(directory.path(), &plan, bed, speed);
     let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();
     let analysis = Analysis::of_store(&store).unwrap();
-    let drifting = analysis.diagnoses.iter().filter(|found| found.sentence.contains("drifted"));
+    let drifting =
+        analysis.diagnostics.diagnoses.iter().filter(|found| found.sentence.contains("drifted"));
     let drifting: Vec<_> = drifting.collect();
-    let [finding] = drifting.as_slice() else { panic!("{:?}", analysis.diagnoses) };
+    let [finding] = drifting.as_slice() else { panic!("{:?}", analysis.diagnostics.diagnoses) };
     assert_eq!(finding.bed.as_deref(), Some("rack2"));
     assert!(finding.sentence.starts_with("bed rack2: the rates drifted by -"), "{finding:?}");
     let text = crate::support::file(&report(&store), "README.md");
@@ -293,11 +300,15 @@ fn costs_of_a_divided_block_are_not_compared_across_beds() {
     let effects = &analysis.device.as_ref().unwrap().effects;
     assert_eq!(effects.len(), 2);
     assert!(effects.iter().all(|effect| effect.effect.abs() < 0.01), "{effects:?}");
-    let blocks: Vec<u32> = analysis.runs[9..12].iter().map(|run| run.block).collect();
+    let blocks: Vec<u32> = analysis.core.runs[9..12].iter().map(|run| run.block).collect();
     assert_eq!((blocks[0], blocks[1]), (16, 3), "one run of one bed, two of the other");
     let note_text = "measured on more than one bed: block 3 (rack1, rack2)";
-    assert!(analysis.notes.iter().any(|note| note.contains(note_text)), "{:?}", analysis.notes);
-    for compared in &analysis.comparisons {
+    assert!(
+        analysis.core.notes.iter().any(|note| note.contains(note_text)),
+        "{:?}",
+        analysis.core.notes
+    );
+    for compared in &analysis.core.comparisons {
         let Outcome::Compared(answer) = &compared.outcome else { panic!("an answer") };
         let truth = if compared.label.contains("stateful") { 0.80 } else { 0.95 };
         assert!((answer.comparison.ratio / truth - 1.0).abs() < 0.03, "{}", answer.sentence);
@@ -345,7 +356,7 @@ fn unnamed_runs_belong_to_the_only_bed_or_form_their_own() {
     let plan = experiment();
     let analysis = analyse_divided(&plan, None, Some("rack1"), |_, _| ());
     assert!(analysis.beds.is_none(), "{:?}", analysis.beds);
-    assert!(analysis.runs.iter().all(|run| run.bed.as_deref() == Some("rack1")));
+    assert!(analysis.core.runs.iter().all(|run| run.bed.as_deref() == Some("rack1")));
     let directory = tempfile::tempdir().unwrap();
     store(directory.path(), &plan, |block| ["", "rack1", "rack2"][block as usize % 3], |_| 1.0);
     let store = Store::open_read_only(&directory.path().join("run.sqlite")).unwrap();

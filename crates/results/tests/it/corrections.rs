@@ -90,7 +90,7 @@ fn costs(run: &mut RunRecord, taken_percent: u64) {
 }
 
 fn of_variant(analysis: &Analysis, variant: usize) -> impl Iterator<Item = &RunResult> {
-    analysis.runs.iter().filter(move |run| run.variant == variant)
+    analysis.core.runs.iter().filter(move |run| run.variant == variant)
 }
 
 fn verdicts(analysis: &Analysis) -> Vec<Verdict> {
@@ -98,7 +98,7 @@ fn verdicts(analysis: &Analysis) -> Vec<Verdict> {
         Outcome::Compared(answer) => answer.verdict,
         other => panic!("{other:?}"),
     };
-    analysis.comparisons.iter().map(|compared| verdict(&compared.outcome)).collect()
+    analysis.core.comparisons.iter().map(|compared| verdict(&compared.outcome)).collect()
 }
 
 #[test]
@@ -123,11 +123,15 @@ fn shaper_and_its_comparisons_use_the_mean() {
         2 => shaper(run, 30),
         _ => costs(run, 30),
     }));
-    for run in &analysis.runs {
+    for run in &analysis.core.runs {
         assert_eq!(run.value_pps, run.mean_pps, "{}", run.label);
     }
-    let notes: Vec<&String> =
-        analysis.notes.iter().filter(|note| note.contains("its CPU does not limit it")).collect();
+    let notes: Vec<&String> = analysis
+        .core
+        .notes
+        .iter()
+        .filter(|note| note.contains("its CPU does not limit it"))
+        .collect();
     assert!(matches!(notes[..], [note] if note.starts_with("stateful")), "{notes:?}");
     // A mean is not a valid rate of a device that lost a third of its time.
     assert_eq!(verdicts(&analysis), [Verdict::NotJudged; 2]);
@@ -146,7 +150,7 @@ fn run_with_contradictory_times_is_left_out() {
     };
     let analysis = Analysis::of(&contents(contradictory));
     let left_out: Vec<&RunResult> =
-        analysis.runs.iter().filter(|run| run.left_out.is_some()).collect();
+        analysis.core.runs.iter().filter(|run| run.left_out.is_some()).collect();
     let [run] = left_out[..] else { panic!("{left_out:?}") };
     assert_eq!((run.block, run.variant), (3, 1));
     let why = run.left_out.as_deref().unwrap_or_default();
@@ -157,7 +161,11 @@ fn run_with_contradictory_times_is_left_out() {
         _ => costs(run, 50),
     };
     let analysis = Analysis::of(&contents(spell));
-    assert!(analysis.runs.iter().all(|run| run.left_out.is_none()), "{:?}", analysis.notes);
+    assert!(
+        analysis.core.runs.iter().all(|run| run.left_out.is_none()),
+        "{:?}",
+        analysis.core.notes
+    );
 }
 
 #[test]
@@ -172,6 +180,6 @@ fn corrected_rate_is_limited_to_the_ceiling() {
         measured_at: String::new(),
     }];
     let analysis = Analysis::of(&contents);
-    assert!(analysis.runs.iter().all(|run| run.value_pps <= Some(0.9e6)));
+    assert!(analysis.core.runs.iter().all(|run| run.value_pps <= Some(0.9e6)));
     assert!(of_variant(&analysis, 0).all(|run| run.generator_limited));
 }

@@ -61,8 +61,8 @@ fn store(plan: &Plan, scatter: f64) -> Store {
 }
 
 fn exact(analysis: &Analysis) -> &Exact {
-    let Outcome::Counted(exact) = &analysis.comparisons[0].outcome else {
-        panic!("{:?}", analysis.comparisons)
+    let Outcome::Counted(exact) = &analysis.core.comparisons[0].outcome else {
+        panic!("{:?}", analysis.core.comparisons)
     };
     exact
 }
@@ -246,7 +246,7 @@ fn run_without_counts_is_left_out_with_a_note() {
     let mut store = Store::memory().unwrap();
     fill(&mut store, &plan, records);
     let analysis = Analysis::of_store(&store).unwrap();
-    assert!(analysis.notes.iter().any(|note| note.contains("no counts of instructions")));
+    assert!(analysis.core.notes.iter().any(|note| note.contains("no counts of instructions")));
     assert_eq!(exact(&analysis).verdict, CountVerdict::Inconclusive);
 }
 

@@ -51,16 +51,21 @@ fn warm_up_in_the_window_is_reported() {
         }
     });
     let analysis = Analysis::of_store(&store).unwrap();
-    assert_eq!(analysis.steadiness.len(), 18);
-    let found: Vec<u32> =
-        analysis.steadiness.iter().filter(|s| s.sentence.is_some()).map(|s| s.run).collect();
+    assert_eq!(analysis.diagnostics.steadiness.len(), 18);
+    let found: Vec<u32> = analysis
+        .diagnostics
+        .steadiness
+        .iter()
+        .filter(|s| s.sentence.is_some())
+        .map(|s| s.run)
+        .collect();
     assert_eq!(found, [7]);
-    let run = &analysis.steadiness[7];
+    let run = &analysis.diagnostics.steadiness[7];
     assert!(run.steady.reached && run.steady.from.abs_diff(12) <= 1, "{run:?}");
     assert!((run.steady.head_ratio - 0.7).abs() < 0.03, "{run:?}");
     assert!((run.head_share - 0.3).abs() < 0.03, "{run:?}");
     // The compared value is unchanged; the steady one is additional.
-    assert_eq!(run.value_pps, analysis.runs[7].value_pps);
+    assert_eq!(run.value_pps, analysis.core.runs[7].value_pps);
     let gain = run.steady_pps.unwrap() / run.value_pps.unwrap();
     assert!((gain - 1.0 / 0.91).abs() < 0.01, "{gain}");
     for text in readme_and_page(&store) {
@@ -80,7 +85,7 @@ fn unsteady_run_has_no_steady_rate() {
         }
     });
     let analysis = Analysis::of_store(&store).unwrap();
-    let run = &analysis.steadiness[3];
+    let run = &analysis.diagnostics.steadiness[3];
     assert!(!run.steady.reached && run.steady_pps.is_none() && run.value_pps.is_some());
     for text in readme_and_page(&store) {
         assert!(text.contains("run 3 (") && text.contains("the window never gets steady"));
@@ -95,11 +100,13 @@ fn outlier_is_reported_and_kept() {
         }
     });
     let analysis = Analysis::of_store(&store).unwrap();
-    let [finding] = analysis.diagnoses.as_slice() else { panic!("{:?}", analysis.diagnoses) };
+    let [finding] = analysis.diagnostics.diagnoses.as_slice() else {
+        panic!("{:?}", analysis.diagnostics.diagnoses)
+    };
     let Diagnosis::Outlier(outlier) = &finding.evidence else { panic!("{finding:?}") };
     assert_eq!((outlier.runs.as_slice(), outlier.block), ([11].as_slice(), 3));
     assert!((outlier.deviation + 0.2).abs() < 0.05, "{outlier:?}");
-    assert!(analysis.variants.iter().all(|variant| variant.values.len() == 6));
+    assert!(analysis.core.variants.iter().all(|variant| variant.values.len() == 6));
     for text in readme_and_page(&store) {
         assert!(text.contains("run 11 in block 3 lies") && text.contains("below where"), "{text}");
     }
@@ -113,10 +120,11 @@ fn drift_over_the_runs_is_reported() {
         scale(record, |_| factor);
     });
     let analysis = Analysis::of_store(&store).unwrap();
-    let kinds: Vec<&Diagnosis> = analysis.diagnoses.iter().map(|f| &f.evidence).collect();
+    let kinds: Vec<&Diagnosis> =
+        analysis.diagnostics.diagnoses.iter().map(|f| &f.evidence).collect();
     assert!(matches!(kinds[0], Diagnosis::Trend { slope, .. } if *slope < -0.008), "{kinds:?}");
     assert!(matches!(kinds[1], Diagnosis::Autocorrelation { .. }), "{kinds:?}");
-    let order = analysis.order.unwrap();
+    let order = analysis.core.order.unwrap();
     assert!(order.p < 1e-6 && order.lag1_p.unwrap() < 0.01, "{order:?}");
 }
 
@@ -130,7 +138,9 @@ fn generator_limited_runs_are_reported() {
         }
     });
     let analysis = Analysis::of_store(&store).unwrap();
-    let [finding] = analysis.diagnoses.as_slice() else { panic!("{:?}", analysis.diagnoses) };
+    let [finding] = analysis.diagnostics.diagnoses.as_slice() else {
+        panic!("{:?}", analysis.diagnostics.diagnoses)
+    };
     assert_eq!(
         finding.sentence,
         "none: 4 of 6 runs are at what sender and receiver can do (1.05 Mpps); the true rate may \
@@ -154,7 +164,7 @@ fn report_without_findings_lists_the_tests() {
 #[test]
 fn streams_have_no_steadiness() {
     let store = full_store(&alternation_plan(TestbedKind::Netns, 4));
-    assert!(Analysis::of_store(&store).unwrap().steadiness.is_empty());
+    assert!(Analysis::of_store(&store).unwrap().diagnostics.steadiness.is_empty());
     for text in readme_and_page(&store) {
         assert!(text.contains("whose slices switch and settle by themselves"), "{text}");
     }

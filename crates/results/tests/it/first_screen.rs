@@ -34,7 +34,7 @@ fn readme_is_short_and_links_to_details() {
         for heading in ["## Set-up", "## ministat", "## Conservation", "## Diagnostics"] {
             assert!(details.contains(heading) && !readme.contains(heading), "{heading}");
         }
-        let caption = Analysis::of_store(&full_store(&plan)).unwrap().testbed.caption;
+        let caption = Analysis::of_store(&full_store(&plan)).unwrap().core.testbed.caption;
         assert!(details.contains(&caption), "{caption}");
     }
 }

@@ -13,7 +13,7 @@ fn every_file_with_rates_contains_its_label() {
     let store =
         full_store(&plan(TestbedKind::Sim, vec![firewall(), family()], vec![Some(0), None], 5));
     let analysis = Analysis::of_store(&store).unwrap();
-    let label = analysis.label();
+    let label = analysis.core.label();
     assert!(label.simulated, "{label:?}");
     let comment = format!("{label}\n");
     for word in ["testbed: sim", "simulated: yes", "figure: ", "packets per second", "# fwdlab 0"] {
@@ -28,7 +28,7 @@ fn every_file_with_rates_contains_its_label() {
         }
         // All runs enter the verdicts, so the last column is empty.
         if file.name == "runs.csv" {
-            let figure = serde_json::to_value(analysis.figure).unwrap();
+            let figure = serde_json::to_value(analysis.core.figure).unwrap();
             let end = format!(",sim,yes,{},{},", figure.as_str().unwrap(), label.version);
             assert!(text.lines().skip(1).all(|line| line.ends_with(&end)), "{text}");
         }
@@ -38,17 +38,17 @@ fn every_file_with_rates_contains_its_label() {
             assert_eq!(json["testbed"]["kind"], "sim");
         }
         // ministat of every generation reads the same values as without the comment.
-        if file.name == analysis.variants[0].file {
+        if file.name == analysis.core.variants[0].file {
             let bare = text.replace(&comment, "");
             for generation in Generation::ALL {
                 let options = ReadOptions { generation, ..ReadOptions::default() };
                 let read = |text: &str| read_values(text.as_bytes(), &options).unwrap();
                 assert_eq!(read(&text), read(&bare));
-                assert_eq!(read(&text).len(), analysis.variants[0].values.len());
+                assert_eq!(read(&text).len(), analysis.core.variants[0].values.len());
             }
         }
     }
-    assert_eq!(lists, analysis.variants.len());
+    assert_eq!(lists, analysis.core.variants.len());
     let json = show_json(&analysis).unwrap();
     assert_eq!((&json["testbed"], &json["simulated"]), (&"sim".into(), &true.into()));
     assert_eq!((&json["version"], &json["unit"]), (&1.into(), &"packets per second".into()));

@@ -177,7 +177,7 @@ fn irregular_result_is_not_a_rate_of_its_variant() {
         fill(&mut store, &plan, []);
         store.insert_run(&run).expect("a run is kept");
         let analysis = Analysis::of(&store.contents().expect("contents"));
-        (analysis.variants[variant].values.len(), analysis.notes)
+        (analysis.core.variants[variant].values.len(), analysis.core.notes)
     };
     assert_eq!(values(whole).0, 1);
     let (count, notes) = values(cut);

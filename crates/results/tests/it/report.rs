@@ -105,16 +105,16 @@ fn report_is_deterministic() {
 fn analysis_compares_the_corrected_rate() {
     let on = |kind| plan(kind, vec![firewall()], vec![Some(0)], 3);
     let netns = Analysis::of_store(&full_store(&on(TestbedKind::Netns))).unwrap();
-    assert_eq!(netns.figure, RunMetric::Corrected);
+    assert_eq!(netns.core.figure, RunMetric::Corrected);
     // Stolen time is subtracted from the device's time, and p90 is additional.
-    let first = &netns.variants[0];
+    let first = &netns.core.variants[0];
     assert!(first.values.iter().zip(&first.means).all(|(rate, mean)| rate > mean), "{first:?}");
     assert_ne!(first.values, first.p90s);
     let sim = Analysis::of_store(&full_store(&on(TestbedKind::Sim))).unwrap();
-    assert_eq!(sim.figure, RunMetric::Corrected);
-    let run = &record(&on(TestbedKind::Sim), sim.runs[0].run);
+    assert_eq!(sim.core.figure, RunMetric::Corrected);
+    let run = &record(&on(TestbedKind::Sim), sim.core.runs[0].run);
     let mean = run.trial.window.forwarded as f64 / 2.0;
-    assert_eq!(sim.runs[0].mean_pps, Some(mean));
+    assert_eq!(sim.core.runs[0].mean_pps, Some(mean));
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn alternation_compares_valid_slices() {
         store.insert_run(&record).unwrap();
     }
     let analysis = Analysis::of_store(&store).unwrap();
-    assert_eq!(analysis.figure, RunMetric::Slices);
-    assert_eq!(analysis.variants[1].values.len(), 4, "one figure per stream");
-    let Outcome::Compared(answer) = &analysis.comparisons[0].outcome else {
-        panic!("{:?}", analysis.comparisons)
+    assert_eq!(analysis.core.figure, RunMetric::Slices);
+    assert_eq!(analysis.core.variants[1].values.len(), 4, "one figure per stream");
+    let Outcome::Compared(answer) = &analysis.core.comparisons[0].outcome else {
+        panic!("{:?}", analysis.core.comparisons)
     };
     let comparison = &answer.comparison;
     assert_eq!((comparison.method, comparison.blocks), (Method::Alternation, 4));
@@ -144,8 +144,8 @@ fn alternation_compares_valid_slices() {
 fn verdicts_agree_with_the_fabricated_rates() {
     let plan = netns_plan();
     let analysis = Analysis::of_store(&full_store(&plan)).unwrap();
-    assert_eq!(analysis.comparisons.len(), 4, "two firewalls in two families");
-    for compared in &analysis.comparisons {
+    assert_eq!(analysis.core.comparisons.len(), 4, "two firewalls in two families");
+    for compared in &analysis.core.comparisons {
         let Outcome::Compared(answer) = &compared.outcome else { panic!("{compared:?}") };
         let comparison = &answer.comparison;
         let ratio =
@@ -225,7 +225,7 @@ fn setup_of_a_router_lists_its_own_settings() {
         variant.settings.dut.router.fib = fib;
     }
     let plan = plan.sealed();
-    let setup = |plan: &Plan| Analysis::of_store(&full_store(plan)).unwrap().setup.join("\n");
+    let setup = |plan: &Plan| Analysis::of_store(&full_store(plan)).unwrap().core.setup.join("\n");
     let listed = setup(&plan);
     for line in [
         "Testbed: packets in memory of this machine",
@@ -283,7 +283,7 @@ fn setup_lists_settings_of_hosts() {
             ..Revision::default()
         });
     }
-    let listed = Analysis::of_store(&full_store(&plan.sealed())).unwrap().setup.join("\n");
+    let listed = Analysis::of_store(&full_store(&plan.sealed())).unwrap().core.setup.join("\n");
     for line in [
         "Testbed: hosts of a laboratory, reached over ssh\n",
         "Traffic generator: pkt-gen with `-w 4`\n",
@@ -339,7 +339,7 @@ fn warnings_appear_in_every_form() {
     store.insert_run(&doubtful).unwrap();
     let analysis = Analysis::of_store(&store).unwrap();
     assert!(analysis.has_fatal_warning());
-    assert_eq!(analysis.warnings[0].kind, "not-conserved", "what breaks trust comes first");
+    assert_eq!(analysis.core.warnings[0].kind, "not-conserved", "what breaks trust comes first");
     let contents = store.contents().unwrap();
     let files = files(&contents, &analysis).unwrap();
     for name in ["README.md", "index.html", "results.json"] {
@@ -441,8 +441,12 @@ fn runs_without_valid_samples_are_left_out_with_a_note() {
     empty.trial.samples.iter_mut().for_each(|sample| sample.valid = false);
     store.insert_run(&empty).unwrap();
     let analysis = Analysis::of_store(&store).unwrap();
-    assert_eq!(analysis.variants[empty.variants[0]].values.len(), 2);
-    assert!(analysis.notes.iter().any(|note| note.contains("run 0")), "{:?}", analysis.notes);
+    assert_eq!(analysis.core.variants[empty.variants[0]].values.len(), 2);
+    assert!(
+        analysis.core.notes.iter().any(|note| note.contains("run 0")),
+        "{:?}",
+        analysis.core.notes
+    );
 }
 
 #[test]
@@ -451,7 +455,7 @@ fn setup_lists_all_values_of_a_varied_setting() {
     for variant in &mut plan.variants {
         variant.settings.traffic.frame_size = FrameSize::of(128);
     }
-    let setup = Analysis::of_store(&full_store(&plan)).unwrap().setup.join("\n");
+    let setup = Analysis::of_store(&full_store(&plan)).unwrap().core.setup.join("\n");
     assert!(setup.contains("1, 2, 4 and 8 (varied)"), "{setup}");
     assert!(setup.contains("128 bytes") && !setup.contains("128 bytes (varied)"), "{setup}");
     assert!(setup.contains("2000 (20 x 100)") && setup.contains("7.00 Mpps offered"), "{setup}");
@@ -475,7 +479,7 @@ proptest! {
         let which = (0..30).filter(|&i| recorded[i as usize]);
         let contents = store(&plan, which).contents().unwrap();
         let analysis = Analysis::of(&contents);
-        let counted: usize = analysis.variants.iter().map(|v| v.values.len()).sum();
+        let counted: usize = analysis.core.variants.iter().map(|v| v.values.len()).sum();
         prop_assert_eq!(counted, contents.runs.len());
         prop_assert!(!summary_text(&analysis, 40).is_empty());
         prop_assert!(show_json(&analysis).unwrap()["variants"].as_array().unwrap().len() == 6);

@@ -12,7 +12,7 @@ use fwdlab_model::{Plan, RunRecord, Warning};
 use fwdlab_results::plot::{
     Chart, CurvePoint, Draw, Fit, Point, Quantity, RightAxis, Series, XAxis,
 };
-use fwdlab_results::report::analysis::{FittedLaw, ScaledSeries, ScalingOutcome};
+use fwdlab_results::report::sections::{FittedLaw, ScaledSeries, ScalingOutcome};
 use fwdlab_results::report::{Analysis, files, results_json, show_json, summary_text};
 use fwdlab_results::stats::{Scalability, ScaledRun, Summary, fit_scalability};
 use fwdlab_results::store::Store;
@@ -287,7 +287,7 @@ fn queues_that_share_cpus_or_are_idle_are_not_fitted() {
         panic!("a law of eight queues on two CPUs");
     };
     assert!(reason.contains("3, 4, 5, 6, 7 and 8 queues shared 2 CPUs"), "{reason}");
-    assert_eq!(analysis.factors[0].shown, "queues");
+    assert_eq!(analysis.core.factors[0].shown, "queues");
     // Packets at the first two receive queues only: a sweep of something else.
     let store = sweep(&levels, false, |plan, run| {
         let queues = queues(plan, run);
@@ -298,7 +298,11 @@ fn queues_that_share_cpus_or_are_idle_are_not_fitted() {
         panic!("a law of queues that were idle");
     };
     assert!(reason.contains("8 queues were not all received at"), "{reason}");
-    assert!(analysis.factors[0].shown.contains("transmit queues"), "{:?}", analysis.factors[0]);
+    assert!(
+        analysis.core.factors[0].shown.contains("transmit queues"),
+        "{:?}",
+        analysis.core.factors[0]
+    );
     let last = analysis.queues.iter().find(|row| row.label == "8").expect("eight queues");
     assert_eq!((last.queues, last.used), (8, 2));
     assert_eq!(last.shares[..3], [0.5, 0.5, 0.0]);

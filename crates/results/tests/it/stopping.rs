@@ -21,7 +21,7 @@ fn plan_stopped_by(stop: Stop) -> Plan {
 /// Numbers of different, equivalent and open comparisons, by the verdicts of a report.
 fn verdicts(analysis: &Analysis) -> [usize; 3] {
     let mut found = [0; 3];
-    for compared in &analysis.comparisons {
+    for compared in &analysis.core.comparisons {
         let verdict = match &compared.outcome {
             Outcome::Compared(answer) => Some(answer.verdict),
             _ => None,
@@ -66,7 +66,7 @@ fn stopping_watch_agrees_with_the_report() {
         }
         // A twentieth and a fifth slower, with noise of 1 %: detected early.
         assert!(decided_at.is_some_and(|blocks| blocks < BLOCKS), "{stop:?}: {decided_at:?}");
-        assert_eq!(whole.stopping.as_ref(), Some(watch.stopping()));
+        assert_eq!(whole.core.stopping.as_ref(), Some(watch.stopping()));
     }
 }
 

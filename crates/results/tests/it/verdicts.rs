@@ -71,7 +71,7 @@ fn paced_ratio_excludes_the_senders_inaccuracy() {
     assert!((ratio(&found[1]) - 0.96).abs() < 0.0005, "{}", sentence(&found[1]));
     assert!(sentence(&found[0]).ends_with("worse by more than 2.0 %") || ratio(&found[0]) > 0.979);
     let analysis = Analysis::of(&contents(&plan, |run| paced(run, 20)));
-    let loss = analysis.variants[0].loss.as_ref().unwrap();
+    let loss = analysis.core.variants[0].loss.as_ref().unwrap();
     assert!((loss.ratio - 0.02).abs() < 0.0005);
     let (low, high) = loss.interval.expect("an interval");
     assert!(low < loss.ratio && loss.ratio < high);
@@ -92,7 +92,7 @@ fn runs_with_unsent_packets_are_left_out_of_verdicts() {
     let some = contents(&plan, |run| short(run, run.block == 3 && run.variants == [0]));
     let found = verdicts(&some);
     assert!(sentence(&found[0]).contains("n = 9 + 9 runs in 9 blocks"), "{}", sentence(&found[0]));
-    let notes = Analysis::of(&some).notes;
+    let notes = Analysis::of(&some).core.notes;
     assert!(notes.iter().any(|note| note.contains("left out of the comparisons")), "{notes:?}");
     let all = contents(&plan, |run| short(run, run.variants == [1]));
     let judged = verdicts(&all);
@@ -153,7 +153,7 @@ fn equal_rate_with_different_capacity_is_not_equivalent() {
     let Outcome::Compared(answer) = &found[0].outcome else { panic!("compared") };
     assert!(answer.within_margin, "{}", answer.sentence);
     assert_ne!(answer.verdict, Verdict::Equivalent, "{}", answer.sentence);
-    let notes = Analysis::of(&uneven).notes;
+    let notes = Analysis::of(&uneven).core.notes;
     assert!(notes.iter().any(|note| note.contains("runs less steadily")), "{notes:?}");
 }
 

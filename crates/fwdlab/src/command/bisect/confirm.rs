@@ -56,7 +56,7 @@ pub(super) fn confirm(
         measure(arguments, &plan, &mut store, &missing, watch, resume)?;
     }
     let analysis = report::write(&store, &out)?;
-    let compared = analysis.comparisons.first().map(|compared| &compared.outcome);
+    let compared = analysis.core.comparisons.first().map(|compared| &compared.outcome);
     let (verdict, sentence) = match compared {
         Some(Outcome::Compared(answer)) if answer.comparison.doubtful.is_some() => {
             (None, format!("{}: most runs were disturbed", answer.sentence))

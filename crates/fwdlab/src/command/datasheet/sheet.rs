@@ -4,9 +4,8 @@ use fwdlab_model::units::format_pps;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, Document, Remark, Table};
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::{
-    Compared, LatencyResult, Outcome, SearchOutcome, SummaryResult, VariantResult,
-};
+use fwdlab_results::report::analysis::{Compared, Outcome, SummaryResult, VariantResult};
+use fwdlab_results::report::sections::{LatencyResult, SearchOutcome};
 use fwdlab_results::stats::Verdict;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -48,7 +47,7 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
             part => rates(analysis, part),
         };
         Block::section(
-            analysis.title.as_str(),
+            analysis.core.title.as_str(),
             std::iter::once(table).chain(doubts(found)).collect(),
         )
     };
@@ -69,23 +68,23 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
 /// Rates of variants, and the changes from their baselines.
 fn rates(analysis: &Analysis, what: &'static str) -> Block {
     let compared = |variant: &VariantResult| {
-        analysis.comparisons.iter().find(|compared| compared.variant == variant.index)
+        analysis.core.comparisons.iter().find(|compared| compared.variant == variant.index)
     };
-    let figure = analysis.figure;
-    Table::of(&analysis.variants)
+    let figure = analysis.core.figure;
+    Table::of(&analysis.core.variants)
         .words(what, |variant: &VariantResult| Cell::text(variant.label.as_str()))
         .numbers("rate", |v| pps(v.summary.as_ref().map(|summary| summary.median)))
         .numbers("of runs", |v| range(v.summary.as_ref()))
         .keys(&["minimum", "maximum"])
         .spare()
         .numbers("counted", move |v| pps(v.counted(figure).map(|(counted, _)| counted)))
-        .when(analysis.variants.iter().any(|variant| variant.counted(figure).is_some()))
+        .when(analysis.core.variants.iter().any(|variant| variant.counted(figure).is_some()))
         .numbers("bits/s", bits)
         .spare()
         .numbers("loss", |v| v.loss.as_ref().map_or(Cell::None, |loss| Cell::text(&loss.shown)))
         .spare()
         .words("change", move |v| compared(v).map_or(Cell::None, change))
-        .when(!analysis.comparisons.is_empty())
+        .when(!analysis.core.comparisons.is_empty())
         .block()
 }
 
@@ -196,7 +195,8 @@ fn latency(analysis: &Analysis) -> Block {
 /// Warnings about a part, and the path of its report.
 fn doubts(found: &MeasuredPart) -> Vec<Block> {
     let analysis = &found.analysis;
-    let warnings = analysis.variants.iter().map(|variant| variant.warnings.len()).sum::<usize>();
+    let warnings =
+        analysis.core.variants.iter().map(|variant| variant.warnings.len()).sum::<usize>();
     let mut blocks = Vec::new();
     if analysis.has_fatal_warning() {
         let text = "These figures can't be trusted: see the report.";
@@ -217,8 +217,8 @@ fn doubts(found: &MeasuredPart) -> Vec<Block> {
 /// Conditions under which the results hold.
 fn holds_for(sheet: &Sheet) -> Option<Block> {
     let analysis = &sheet.parts.first()?.analysis;
-    let mut lines = analysis.setup_brief.clone();
-    lines.push(analysis.testbed.caption.clone());
+    let mut lines = analysis.core.setup_brief.clone();
+    lines.push(analysis.core.testbed.caption.clone());
     lines.push(
         "Rates are medians of runs at the maximum load that the sender offers; delays are timed \
          from the moment at which a packet was due."
@@ -233,7 +233,7 @@ fn conclusion(sheet: &Sheet) -> String {
     let part = |name: &str| sheet.parts.iter().find(|found| found.part == name);
     let mut sentences = Vec::new();
     if let Some(rates) = part("rates") {
-        sentences.extend(rates.analysis.variants.iter().filter_map(|variant| {
+        sentences.extend(rates.analysis.core.variants.iter().filter_map(|variant| {
             let pps = variant.summary.as_ref()?.median;
             Some(format!("{}: {} at the maximum load", variant.label, format_pps(pps)))
         }));

@@ -3,7 +3,8 @@
 use super::law::QUIET;
 use super::{Runs, Table};
 use crate::selftest::Bar;
-use fwdlab_results::report::analysis::{BedRun, Beds, Outcome, beds_of};
+use fwdlab_results::report::analysis::Outcome;
+use fwdlab_results::report::sections::{BedRun, Beds, beds_of};
 use fwdlab_results::stats::{Criteria, Verdict};
 
 /// Number of experiments per row: each one has many tests.

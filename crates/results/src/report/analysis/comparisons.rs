@@ -1,7 +1,7 @@
 //! Comparisons of each variant with its baseline: one family, adjusted together.
 
 use super::comparison_inputs::{self, ComparisonInputs, FiguresOf};
-use super::counts;
+use super::executed;
 use super::figures::{self, RunResult};
 use crate::counts::Exact;
 use crate::document::judgement::Judgement;
@@ -220,11 +220,13 @@ pub(super) fn compare(contents: &Contents, runs: &[RunResult]) -> Vec<Compared> 
     let plan = &contents.plan;
     let pairs = plan.pairs();
     if !plan.metric().is_rate() {
-        let outcomes = counts::compare(contents, runs, &pairs);
+        let outcomes = executed::compare(contents, runs, &pairs);
         return pairs
             .into_iter()
             .zip(outcomes)
-            .map(|((variant, baseline), outcome)| compared(plan, variant, baseline, outcome))
+            .map(|((variant, baseline), outcome)| {
+                compared(plan, variant, baseline, Outcome::counted(outcome))
+            })
             .collect();
     }
     let criteria = criteria(plan);
@@ -290,7 +292,7 @@ fn goals(plan: &Plan) -> impl Iterator<Item = &Goal> {
 
 /// Compares a variant with its baseline by a metric of their runs, by the method for the plan's
 /// design; for designs without live switching and stopping rule.
-pub(super) fn compare_figures(
+pub(in crate::report) fn compare_figures(
     plan: &Plan,
     (variant, baseline): (usize, usize),
     figures: FiguresOf<'_>,
@@ -312,7 +314,7 @@ pub(super) fn compare_figures(
 }
 
 /// Returns the plan's parameters for each comparison.
-pub(super) fn criteria(plan: &Plan) -> Criteria {
+pub(in crate::report) fn criteria(plan: &Plan) -> Criteria {
     Criteria {
         confidence: plan.compare.confidence,
         margin: plan.compare.margin,

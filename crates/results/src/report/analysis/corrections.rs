@@ -17,7 +17,7 @@ const FEWEST: usize = 3;
 
 /// Corrections of an experiment's rates.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Corrections {
+pub(in crate::report) struct Corrections {
     /// By run: reason why the kernel's CPU time account is not used.
     contradicted: BTreeMap<u32, String>,
     /// By variant: true if its mean rate is not corrected.
@@ -30,7 +30,7 @@ pub(super) struct Corrections {
 
 impl Corrections {
     /// Determines the corrections of the runs in a store.
-    pub(super) fn of(contents: &Contents) -> Corrections {
+    pub(in crate::report) fn of(contents: &Contents) -> Corrections {
         let plan = &contents.plan;
         let contradicted = contradicted(contents);
         let ceilings = plan.variants.iter().map(|v| ceiling_pps(contents, v.index)).collect();
@@ -64,7 +64,7 @@ impl Corrections {
     }
 
     /// Returns the reason why a run's account is not used; `None` if it is used.
-    pub(super) fn contradiction(&self, run: u32) -> Option<&str> {
+    pub(in crate::report) fn contradiction(&self, run: u32) -> Option<&str> {
         self.contradicted.get(&run).map(String::as_str)
     }
 

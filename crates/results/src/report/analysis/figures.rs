@@ -109,7 +109,10 @@ impl RunResult {
 }
 
 /// Returns the results of all runs in order, and remarks on runs without a value.
-pub(super) fn run_results(contents: &Contents, figure: RunMetric) -> (Vec<RunResult>, Vec<String>) {
+pub(in crate::report) fn run_results(
+    contents: &Contents,
+    figure: RunMetric,
+) -> (Vec<RunResult>, Vec<String>) {
     let mut results = Vec::new();
     let mut notes = Vec::new();
     let foregrounds = Foreground::by_variant(&contents.plan, contents.runs.iter());
@@ -291,7 +294,7 @@ fn delivered_pps(offered: u64, forwarded: u64, intended_pps: f64) -> Option<f64>
 }
 
 /// Computes the value of a part of a run, from these samples alone, in packets per second.
-pub(super) fn figure_pps(
+pub(in crate::report) fn figure_pps(
     samples: &[Sample],
     figure: RunMetric,
     roles: Roles,

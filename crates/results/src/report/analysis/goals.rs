@@ -6,14 +6,14 @@ use fwdlab_model::{Plan, RunRecord};
 use fwdlab_search::{Ending, Goal, GoalResult, Irregular, Limits, SearchResult};
 
 /// Evaluates a run's trials for the plan's goals; `None` if the method is not a search.
-pub(super) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
+pub(in crate::report) fn of_run(plan: &Plan, run: &RunRecord) -> Option<SearchResult> {
     let (method, record) = (plan.method.as_ref()?, run.method.as_ref()?);
     let mut parts = method.parts().iter().zip(record.parts());
     parts.find_map(|(method, record)| result_of(method.goals(), record))
 }
 
 /// Evaluates trials for goals; `None` without goals.
-pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchResult> {
+pub(in crate::report) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchResult> {
     if goals.is_empty() {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn result_of(goals: &[Goal], record: &MethodRecord) -> Option<SearchR
 
 /// Returns the reason why a goal of a run has no regular result, and the remedy; empty for a
 /// regular one.
-pub(super) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
+pub(in crate::report) fn reason(run: &RunRecord, goal: &GoalResult) -> String {
     match &goal.irregular {
         None => String::new(),
         Some(Irregular::Ended { by: Ending::Unmeasurable { .. } }) => {

@@ -6,12 +6,12 @@ use fwdlab_model::units::{self, LINE_RATE, line_rate_of};
 
 /// Returns the maximum rate of a variant's links in packets per second, summed over the directions
 /// of its traffic: frames with preamble and gap (L1). `None` if the line rate is unknown.
-pub(super) fn line_pps(contents: &Contents, variant: usize) -> Option<f64> {
+pub(in crate::report) fn line_pps(contents: &Contents, variant: usize) -> Option<f64> {
     line_pps_of(contents, variant, |_| true)
 }
 
 /// As [`line_pps`], from the selected runs only, by their index in the plan.
-pub(super) fn line_pps_of(
+pub(in crate::report) fn line_pps_of(
     contents: &Contents,
     variant: usize,
     is_selected: impl Fn(u32) -> bool,

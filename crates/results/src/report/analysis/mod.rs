@@ -1,87 +1,43 @@
-//! Analysis of a store: raw observations in, typed results out.
+//! Analysis of a store: raw observations in, results of runs, variants and comparisons out.
 //!
-//! README, HTML, JSON and terminal output show the same [`Analysis`]; each number is computed once,
-//! here. The analysis is a pure function of the store's contents. The rest of [`super`] draws the
-//! plots and lays out the pages.
+//! [`Core`] holds what several sections of a report read; each number is computed once. It is a
+//! pure function of the store's contents. Sections add their own topics.
 
-mod archive;
-mod arrivals;
 mod bed_blocks;
-mod beds;
-mod blocks;
 pub(crate) mod comparison_inputs;
-mod comparisons;
-mod corrections;
-mod counts;
-mod device;
-mod diagnostics;
-mod directions;
-mod figures;
-mod goals;
-mod line_rate;
-mod method;
-mod mixes;
-mod pictures;
+pub(super) mod comparisons;
+pub(super) mod corrections;
+pub(super) mod executed;
+pub(super) mod figures;
+pub(super) mod goals;
+pub(super) mod groups;
+pub(super) mod line_rate;
+pub(super) mod one_direction;
+pub(super) mod order;
 mod power;
-mod profiles;
-mod quality;
-mod queues;
-mod scaling;
+mod published_names;
+pub(super) mod queue_factors;
 mod setup;
-mod sizes;
 mod stopping;
 mod testbed;
-mod trust;
 mod variants;
-mod window_start;
+mod warnings;
 
-pub(in crate::report) use archive::copied_pictures;
 pub(crate) use comparisons::{adjust, mode};
 pub use comparisons::{rated, slices_of_run, verdicts};
 
-pub use archive::{
-    ArchiveResult, ArchivedVariant, Contradicted, PatchResult, PatchedVariant, Picture,
-    PublishedBlock, RefusedFile, RuleComparison, RuleFigures,
-};
-pub use arrivals::{ArrivalResult, ArrivalsFound, SampledDamage};
-pub(crate) use beds::beds_of_runs;
-pub use beds::{BedEffect, BedResult, BedRun, Beds, beds_of};
-pub use blocks::MinistatBlock;
 pub use comparisons::{Answer, Compared, Outcome, Shown};
-pub use counts::{CountedVariant, Counts};
-pub use device::{DeviceAlone, DeviceEffect, DeviceRow};
-pub use diagnostics::{Finding, RunSteadiness};
-pub use directions::DirectionRate;
 pub use figures::RunResult;
 pub use goals::found_in_words;
-pub(crate) use method::CURVES;
-pub use method::{
-    Bursts, DelayEffect, FloodOutcome, FloodPoint, FloodSummary, GoalFound, Interruption,
-    InterruptionSummary, LatencyResult, LatencyStatistic, LossCurveOutcome, Method, MethodPoint,
-    MethodRun, RunConnections, SearchOutcome, SoakOutcome, Suite, SuiteRow, TableCapacity,
-    TeardownRate, TrialDirection,
-};
-pub use mixes::MixRates;
 pub use power::{KnownScatter, PowerAnalysis, Unusable, design};
-pub use profiles::{
-    CounterPerPacket, ProfileDifference, ProfileKind, ProfileLoad, ProfiledFunction,
-    ProfiledVariant, Profiles,
-};
-pub use quality::{
-    CalibrationResult, Conservation, CounterCheck, Overhead, RunWarning, Steal, WarningGroup,
-};
-pub use queues::QueueShares;
-pub use scaling::{FittedLaw, ScaledSeries, Scaling, ScalingOutcome, ShownLaw};
-pub(crate) use sizes::SIZES_PICTURE;
-pub use sizes::{SizePoint, SizeSeries, Sizes};
 pub use stopping::{Stopping, StoppingWatch};
 pub use testbed::Testbed;
 pub use variants::{CORRECTED, Loss, SummaryResult, VariantResult};
-pub use window_start::WindowStart;
+pub use warnings::{RunWarning, WarningGroup};
 
 use crate::label::{Label, MeasuredOn};
 use crate::stats::Adjustment;
-use crate::stats::diagnostics::{RunFigure, RunOrder, Trend, run_order, trend_within_variants};
+use crate::stats::diagnostics::RunOrder;
 use crate::store::{Contents, Store, StoreError, StoredInvocation};
 use fwdlab_model::Plan;
 use fwdlab_model::RunRecord;
@@ -90,9 +46,9 @@ use fwdlab_model::plan::RunMetric;
 use fwdlab_model::units::FrameSize;
 use serde::Serialize;
 
-/// Contents of a report, independent of the output format.
+/// Results of runs, variants and comparisons: what several sections of a report read.
 #[derive(Clone, Debug, Serialize)]
-pub struct Analysis {
+pub struct Core {
     /// Short name of the experiment.
     pub name: String,
     /// Title of the report.
@@ -107,24 +63,6 @@ pub struct Analysis {
     pub alternation: bool,
     /// True if each variant's runs followed one another, without blocks.
     pub sequential: bool,
-    /// Data of an imported experiment; `None` for fwdlab's own runs.
-    pub archive: Option<ArchiveResult>,
-    /// CPU time of the device alone per packet; `None` if no run has the data.
-    pub device: Option<DeviceAlone>,
-    /// Comparison of the beds; `None` for a single bed or beds without names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beds: Option<Beds>,
-    /// Counts of executed instructions; `None` if the experiment compares rates.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counts: Option<Counts>,
-    /// Results of the method; `None` if a run is a single trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub method: Option<Method>,
-    /// CPU time by function; `None` without profiles.
-    pub profiles: Option<Profiles>,
-    /// The pictures of profiles and counts: name in the report and SVG.
-    #[serde(skip)]
-    pub(crate) profile_pictures: pictures::Pictures,
     /// Number of runs in the plan.
     pub runs_planned: usize,
     /// Number of runs in the store.
@@ -156,48 +94,12 @@ pub struct Analysis {
     pub runs: Vec<RunResult>,
     /// Comparison of each variant with its baseline.
     pub comparisons: Vec<Compared>,
-    /// Scaling of the rate over queues, cores, senders or workers.
-    pub scaling: Vec<Scaling>,
-    /// ministat's output per comparison.
-    pub ministat: Vec<MinistatBlock>,
-    /// Rates that sender and receiver reach without a DUT.
-    pub calibrations: Vec<CalibrationResult>,
-    /// Frame size with FCS in bytes; `None` if it differs between variants.
-    pub frame_size: Option<FrameSize>,
-    /// The ceiling, packets per second, if it is the same for all variants.
-    pub ceiling_pps: Option<f64>,
-    /// Warnings, by kind.
-    pub warnings: Vec<WarningGroup>,
-    /// Packets offered, forwarded, lost.
-    pub conservation: Vec<Conservation>,
-    /// Bit rates of variants with a mix of frame sizes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mixes: Vec<MixRates>,
-    /// Rates by frame size; `None` if the size is not varied.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<Sizes>,
-    /// Results per direction of variants with bidirectional traffic.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub directions: Vec<DirectionRate>,
-    /// Results of the receiver's checks; `None` if packets were not checked.
-    pub arrivals: Option<ArrivalResult>,
-    /// The DUT's counters compared with the testbed's counts.
-    pub counters: Vec<CounterCheck>,
-    /// Packets by queue of the DUT; empty if no variant had several queues.
-    pub queues: Vec<QueueShares>,
-    /// Flows and states at the start of the windows, and reasons for the ends of drains.
-    pub openings: Vec<WindowStart>,
-    /// CPU time that the hypervisor took from the measured CPUs.
-    pub steal: Vec<Steal>,
     /// Drift over the runs.
     pub order: Option<RunOrder>,
-    /// Findings that qualify the runs' means.
-    pub diagnoses: Vec<Finding>,
-    /// Start of the steady state of each run; empty for an alternation, whose slices each have
-    /// their own.
-    pub steadiness: Vec<RunSteadiness>,
-    /// Time outside the traffic.
-    pub overhead: Vec<Overhead>,
+    /// Frame size with FCS in bytes; `None` if it differs between variants.
+    pub frame_size: Option<FrameSize>,
+    /// Warnings, by kind.
+    pub warnings: Vec<WarningGroup>,
     /// The program's invocations.
     pub invocations: Vec<InvocationResult>,
 }
@@ -231,7 +133,7 @@ pub struct InvocationResult {
     pub bed: Option<String>,
 }
 
-impl Analysis {
+impl Core {
     /// Returns the label of its numbers.
     pub fn label(&self) -> Label {
         let mut versions: Vec<&str> = Vec::new();
@@ -249,43 +151,22 @@ impl Analysis {
         }
     }
 
-    /// Analyses everything in `store`.
-    ///
-    /// # Errors
-    /// If the store holds no plan or can't be read.
-    pub fn of_store(store: &Store) -> Result<Analysis, StoreError> {
-        Ok(Analysis::of(&store.contents()?))
-    }
-
-    /// Analyses the contents of a store. Without runs, all results are empty.
-    pub fn of(contents: &Contents) -> Analysis {
+    /// Analyses the runs of a store. Without runs, all results are empty.
+    pub(super) fn of(contents: &Contents) -> Core {
         let plan = &contents.plan;
         let testbed = testbed::testbed(contents);
         let figure = plan.metric();
         let (runs, figure_notes) = figures::run_results(contents, figure);
         let variants = variants::variants(contents, &runs);
         let mut comparisons = comparisons::compare(contents, &runs);
-        let (profiles, mut profile_pictures) = profiles::profiles(contents, &runs, &variants);
-        let counts = (!figure.is_rate()).then(|| {
-            let (counts, pictures) = counts::counts(contents, &runs, &variants, &mut comparisons);
-            profile_pictures.extend(pictures);
-            counts
-        });
-        let method = method::method(contents, &runs);
-        profile_pictures.extend(method.iter().flat_map(Method::pictures));
-        let sizes = sizes::sizes(contents, &runs, method.as_ref(), &testbed.caption);
-        profile_pictures.extend(sizes.iter().map(Sizes::picture));
-        let archive = archive::archive(contents, figure, &variants, &runs, &comparisons);
         let stopping = stopping::stopping(contents, &comparisons);
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
         notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
-        let beds = beds::beds(contents, &runs, &comparisons);
-        let warnings = quality::warnings(contents);
+        let warnings = warnings::warnings(contents);
         let is_distrusted = warnings.iter().any(|group| group.fatal);
         comparisons.iter_mut().for_each(|compared| compared.is_distrusted = is_distrusted);
-        Analysis {
-            beds,
+        Core {
             name: plan.name.clone(),
             title: plan.title.clone(),
             plan_hash: plan.hash.clone(),
@@ -300,56 +181,30 @@ impl Analysis {
             margin: plan.compare.margin,
             adjustment: Adjustment::from(plan.compare.adjust).to_string(),
             stopping,
-            device: device::device(contents, &runs).filter(|_| figure.is_rate()),
-            counts,
-            method,
             setup: setup::lines(contents, &testbed),
             setup_brief: setup::brief(contents, &testbed),
             notes,
             factors: plan.factors.iter().map(|f| factor(contents, f)).collect(),
-            comparisons,
-            scaling: match figure.is_rate() {
-                true => scaling::scaling(contents, &runs),
-                false => Vec::new(),
-            },
-            // Published blocks are shown in their own grouping instead.
-            ministat: match archive.as_ref().is_some_and(|archive| !archive.blocks.is_empty()) {
-                false if figure.is_rate() => blocks::ministat_blocks(plan, &variants),
-                _ => Vec::new(),
-            },
-            calibrations: quality::calibrations(contents),
-            frame_size: quality::common_frame_size(contents),
-            ceiling_pps: quality::common_ceiling_pps(contents),
-            warnings,
-            conservation: quality::conservation(contents),
-            mixes: mixes::mixes(contents),
-            sizes,
-            directions: directions::directions(contents),
-            arrivals: arrivals::arrivals(contents),
-            counters: quality::counters(contents),
-            queues: queues::queues(contents),
-            openings: window_start::openings(contents),
-            steal: quality::steal(contents),
-            // Between beds the order has no meaning; each bed is tested for drift.
-            order: match contents.beds().len() < 2 {
-                true => order(plan, &diagnostics::log_figures(&runs)),
-                false => None,
-            },
-            diagnoses: match figure.is_rate() {
-                true => diagnostics::diagnoses(contents, &runs),
-                false => Vec::new(),
-            },
-            steadiness: diagnostics::steadiness(contents, &runs, figure),
-            overhead: quality::overhead(contents),
-            invocations: invocations(contents),
-            archive,
-            profiles,
-            profile_pictures,
-            testbed,
             variants,
+            order: order::order(contents, &runs),
             runs,
+            comparisons,
+            frame_size: common_traffic(contents).map(|(_, frame_size)| frame_size),
+            warnings,
+            invocations: invocations(contents),
+            testbed,
         }
     }
+}
+
+/// Returns address family and frame size with FCS; `None` if they differ between variants.
+pub(super) fn common_traffic(contents: &Contents) -> Option<(&'static str, FrameSize)> {
+    let mut kinds = contents.plan.variants.iter().map(|variant| {
+        let traffic = &variant.settings.traffic;
+        (traffic.family.name(), traffic.frame_size)
+    });
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
 }
 
 /// Returns the value of each of `runs` in order, or the reason why it has none. Counts are over the
@@ -409,19 +264,9 @@ impl Figures {
     }
 }
 
-/// Tests the effect of the run order; within variants only for a sequential design.
-fn order(plan: &Plan, figures: &[RunFigure]) -> Option<RunOrder> {
-    let order = run_order(figures)?;
-    if !plan.design.sequential {
-        return Some(order);
-    }
-    let Trend { slope, p } = trend_within_variants(figures)?;
-    Some(RunOrder { slope, p, ..order })
-}
-
 fn factor(contents: &Contents, factor: &Factor) -> FactorResult {
     FactorResult {
-        shown: queues::shown_name(contents, factor),
+        shown: queue_factors::shown_name(contents, factor),
         name: factor.name.clone(),
         levels: factor.levels.iter().map(|level| level.label.clone()).collect(),
         numbers: factor.levels.iter().map(|level| level.number).collect(),

@@ -1,9 +1,9 @@
 //! Results and loss of each variant.
 
-use super::archive;
 use super::figures::RunResult;
 use super::line_rate::line_pps;
-use super::quality::{self, RunWarning};
+use super::published_names;
+use super::warnings::{RunWarning, warnings_of};
 use crate::format;
 use crate::report::names::list_files;
 use crate::stats::Summary;
@@ -148,7 +148,7 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
     let median = |values: &[f64]| crate::stats::summary::median(values);
     let suffix = if plan.metric().is_rate() { "pps" } else { "instructions" };
     let mut files = list_files(plan.variants.iter().map(|variant| variant.label.as_str()), suffix);
-    archive::published_names(contents, &mut files);
+    published_names::apply(contents, &mut files);
     plan.variants
         .iter()
         .zip(files)
@@ -193,7 +193,7 @@ pub(super) fn variants(contents: &Contents, runs: &[RunResult]) -> Vec<VariantRe
                 values,
                 means,
                 p90s,
-                warnings: quality::warnings_of(contents, variant.index),
+                warnings: warnings_of(contents, variant.index),
             }
         })
         .collect()

@@ -6,8 +6,9 @@ mod places;
 use crate::counts::{CountVerdict, Exact};
 use crate::document::{Block, Inline};
 use crate::format::{listed, runs_of};
-use crate::report::analysis::{Analysis, Answer, Compared, Outcome};
-use crate::report::rows::{median, reasons};
+use crate::report::analysis::{Answer, Compared, Core, Outcome};
+use crate::report::results::Analysis;
+use crate::report::rows::reasons;
 use crate::stats::Verdict;
 use crate::stats::comparison::Doubtful;
 use crate::text::Tone;
@@ -19,12 +20,13 @@ const LEVELS: usize = 8;
 
 /// States the result in a sentence or two.
 pub(super) fn found(analysis: &Analysis) -> Block {
-    let text = match analysis.comparisons.as_slice() {
+    let text = match analysis.core.comparisons.as_slice() {
         [] => Inline::default().strong(rates(analysis, "; no variant is compared with another")),
         [one] => single(analysis, one),
         many => unanswered(analysis, many).unwrap_or_else(|| several(analysis, many)),
     };
     let distrusted: Vec<String> = analysis
+        .core
         .warnings
         .iter()
         .filter(|group| group.fatal)
@@ -33,7 +35,7 @@ pub(super) fn found(analysis: &Analysis) -> Block {
     let text = match distrusted.is_empty() {
         true => text,
         false => {
-            let mut warnings = analysis.warnings.iter().flat_map(|group| &group.warnings);
+            let mut warnings = analysis.core.warnings.iter().flat_map(|group| &group.warnings);
             let why = match warnings.find(|warning| warning.evidence.is_translation()) {
                 Some(warning) => format!("Not to be trusted: {}.", warning.sentence),
                 None => format!("Not to be trusted ({}).", listed(&distrusted)),
@@ -48,16 +50,23 @@ pub(super) fn found(analysis: &Analysis) -> Block {
 
 /// States the rates if no comparison has a result; for several variants followed by `besides`.
 fn rates(analysis: &Analysis, besides: &str) -> String {
-    let shown = |value: f64| match analysis.figure.is_rate() {
+    let shown = |value: f64| match analysis.core.figure.is_rate() {
         true => format_pps(value),
         false => format!("{value:.1} instructions per packet"),
     };
-    let measured =
-        analysis.variants.iter().filter_map(|variant| Some((variant, variant.summary.as_ref()?)));
+    let measured = analysis
+        .core
+        .variants
+        .iter()
+        .filter_map(|variant| Some((variant, variant.summary.as_ref()?)));
     let mut measured: Vec<_> = measured.collect();
     measured.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     match measured.as_slice() {
-        [] => match analysis.runs.iter().find_map(|run| Some((&run.label, run.left_out.as_ref()?)))
+        [] => match analysis
+            .core
+            .runs
+            .iter()
+            .find_map(|run| Some((&run.label, run.left_out.as_ref()?)))
         {
             Some((label, why)) => format!("No run produced a result. {label}: {why}."),
             None => "Nothing is measured yet.".to_owned(),
@@ -208,12 +217,12 @@ fn effect(answer: &Answer) -> String {
 
 /// Returns the medians of both, if the comparison uses the runs' metric.
 fn medians(analysis: &Analysis, compared: &Compared) -> String {
-    let of = |variant: usize| median(analysis, compared, variant);
+    let of = |variant: usize| analysis.median(compared, variant);
     match (of(compared.baseline), of(compared.variant)) {
         (Some(before), Some(after)) => {
             let counted = [compared.baseline, compared.variant].map(|variant| {
-                let variant = analysis.variants.get(variant)?;
-                Some((variant.mean_median?, variant.counted(analysis.figure).is_some()))
+                let variant = analysis.core.variants.get(variant)?;
+                Some((variant.mean_median?, variant.counted(analysis.core.figure).is_some()))
             });
             let counted = match counted {
                 [Some((a, is_other_a)), Some((b, is_other_b))] if is_other_a || is_other_b => {
@@ -237,9 +246,9 @@ pub(super) fn beside(analysis: &Analysis) -> Vec<Inline> {
     points.extend(places(analysis).into_iter().map(|text| labelled("Where in the code", text)));
     points.extend(layouts(analysis).into_iter().map(|text| labelled("Code layout", text)));
     points.push(labelled("How sure", surety(analysis)));
-    points.extend(analysis.beds.as_ref().map(super::beds::point));
+    points.extend(analysis.beds.iter().map(|beds| labelled("Beds", beds.sentences().join("; "))));
     points.push(labelled("Varied", varied(analysis)));
-    let lines = analysis.setup_brief.join("; ");
+    let lines = analysis.core.setup_brief.join("; ");
     points.push(labelled("Measured on", lines));
     points.retain(|point| point.0.len() > 1);
     points
@@ -254,7 +263,7 @@ fn labelled(label: &str, text: String) -> Inline {
 
 /// Lists the factors with their levels.
 fn varied(analysis: &Analysis) -> String {
-    let factors = analysis.factors.iter().map(|factor| {
+    let factors = analysis.core.factors.iter().map(|factor| {
         let levels = &factor.levels;
         let some = levels.iter().take(LEVELS).cloned().collect::<Vec<String>>().join(", ");
         let more = levels.len().saturating_sub(LEVELS);
@@ -266,12 +275,12 @@ fn varied(analysis: &Analysis) -> String {
 
 /// Summarises runs, order and warnings.
 fn surety(analysis: &Analysis) -> String {
-    let Analysis { runs_recorded, runs_planned, blocks, .. } = analysis;
+    let Core { runs_recorded, runs_planned, blocks, .. } = &analysis.core;
     let runs = match runs_recorded == runs_planned {
         true => runs_of(*runs_recorded),
         false => format!("{runs_recorded} of {}", runs_of(*runs_planned)),
     };
-    let order = match (analysis.alternation, analysis.sequential) {
+    let order = match (analysis.core.alternation, analysis.core.sequential) {
         (true, _) => format!("levels switched within {blocks} streams"),
         (_, true) => "variant after variant, so that drift looks like a difference".to_owned(),
         _ if *blocks == 1 => "1 randomised block".to_owned(),
@@ -279,17 +288,18 @@ fn surety(analysis: &Analysis) -> String {
     };
     let doubtful: usize = {
         let mut runs: Vec<u32> =
-            analysis.warnings.iter().flat_map(|g| &g.warnings).map(|w| w.run).collect();
+            analysis.core.warnings.iter().flat_map(|g| &g.warnings).map(|w| w.run).collect();
         runs.sort_unstable();
         runs.dedup();
         runs.len()
     };
-    let kinds: Vec<String> = analysis.warnings.iter().map(|group| group.kind.clone()).collect();
+    let kinds: Vec<String> =
+        analysis.core.warnings.iter().map(|group| group.kind.clone()).collect();
     let doubts = match doubtful {
         0 => "no warnings".to_owned(),
         n => format!("warnings in {n} of {} ({})", runs_of(*runs_recorded), listed(&kinds)),
     };
-    let diagnoses = match analysis.diagnoses.len() {
+    let diagnoses = match analysis.diagnostics.diagnoses.len() {
         0 => String::new(),
         1 => "; 1 remark of the diagnostics".to_owned(),
         n => format!("; {n} remarks of the diagnostics"),
@@ -299,7 +309,7 @@ fn surety(analysis: &Analysis) -> String {
 
 /// Describes the effect of code layout, if revisions were compared by builds.
 fn layouts(analysis: &Analysis) -> Vec<String> {
-    let all = &analysis.comparisons;
+    let all = &analysis.core.comparisons;
     let sentences = all.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) => {
             let sentence = answer.comparison.builds_sentence()?;

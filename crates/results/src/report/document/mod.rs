@@ -1,25 +1,21 @@
 //! The report as a document: the result first, then rates, doubts and the method.
 //!
-//! [`super::analysis`] computes all results; this module arranges them in sections and tables, and
-//! [`crate::document::form`] writes them.
+//! [`super::sections`] has the topics; this module puts them in order, below the first screen, the
+//! verdicts and the rates. [`crate::document::form`] writes them.
 
 mod answer;
-mod archive;
-mod beds;
-mod counts;
 mod figures;
-mod method;
-mod profiles;
-mod quality;
-mod sizes;
+mod runs;
 mod summary;
+mod warnings;
 
-pub use method::searches;
 pub use summary::{summary, summary_text};
 
-use super::analysis::{Analysis, Answer, Compared, Method, MinistatBlock, Outcome};
+use super::analysis::{Answer, Compared, Core, Outcome};
 use super::counted;
-use super::rows::{Rates, median, scale};
+use super::results::Analysis;
+use super::rows::{Rates, scale};
+use super::sections::{ArchiveResult, Context, DETAILS, MANY, Method, Section};
 use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
 use crate::document::table::{Cell, Digits};
@@ -34,20 +30,14 @@ use fwdlab_model::plan::RunMetric;
 /// meaning.
 const VERSION: u32 = 1;
 
-/// Separate page, in formats that can't fold, for the method and the checks of the data.
-const DETAILS: &str = "DETAILS.md";
 /// Separate page for all verdicts, if there are many.
 const VERDICTS: &str = "VERDICTS.md";
-/// Maximum number of verdicts or variants in a readable table.
-const MANY: usize = 8;
 /// Number of differences shown if there are many.
 const LARGEST: usize = 8;
 /// Number of variants' files named if there are many.
 const NAMED: usize = 3;
 /// Maximum number of listed invocations: with one per share there may be a thousand.
 const INVOCATIONS: usize = 20;
-/// Separate page for profiles.
-const PROFILES: &str = "PROFILES.md";
 
 /// The plots of a report.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +54,8 @@ pub struct Pictures {
 /// folded or on separate pages.
 pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a> {
     let mut conclusion: Vec<Block> =
-        Block::caption(&analysis.testbed.caption).into_iter().collect();
-    conclusion.extend(analysis.archive.as_ref().and_then(archive::patch_found));
+        Block::caption(&analysis.core.testbed.caption).into_iter().collect();
+    conclusion.extend(analysis.archive.as_ref().and_then(ArchiveResult::patch_found));
     conclusion.push(answer::found(analysis));
     let mut blocks = Vec::new();
     let figure = |title: &str, file: &str, drawing: &Drawing| {
@@ -73,11 +63,15 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         Block::Figure(Figure { title, file, drawing })
     };
     // A report of a loss curve begins with the plot, and the curve's section has the table.
-    let drawn = &analysis.profile_pictures;
-    let first = analysis.method.as_ref().and_then(|of| method::first_figure(of, drawn));
-    let is_shown = first.is_some();
+    let context = analysis.context(&pictures.order);
+    let section = |section: &dyn Section| section.document(&context);
+    let first = analysis.method.as_ref().and_then(|of| of.first_figure(context.plots));
+    let of_method = match &first {
+        Some(_) => Context { plots: &[], ..context },
+        None => context,
+    };
     blocks.extend(first);
-    let mut graph = Some(figure(&analysis.title, "graph.png", &pictures.graph));
+    let mut graph = Some(figure(&analysis.core.title, "graph.png", &pictures.graph));
     // The result of a search is its rates.
     if is_searched(analysis) {
         blocks.extend(graph.take());
@@ -86,17 +80,17 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         blocks.push(figure("Effects with their intervals", "effects.svg", effects));
     }
     // Effects come first if they are drawn, and the graph is then next to the rates.
-    let are_many = analysis.variants.len() > MANY;
+    let are_many = analysis.core.variants.len() > MANY;
     if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
     }
     if let Some(method) = &analysis.method {
-        blocks.push(Block::list(method::sentences(method)));
+        blocks.push(Block::list(method.sentences()));
     }
     blocks.push(Block::list(answer::beside(analysis)));
-    blocks.extend(Block::notes(&analysis.notes));
-    blocks.extend(analysis.archive.as_ref().and_then(archive::patch));
-    match analysis.comparisons.len() {
+    blocks.extend(Block::notes(&analysis.core.notes));
+    blocks.extend(analysis.archive.as_ref().and_then(ArchiveResult::patch_section));
+    match analysis.core.comparisons.len() {
         0 => {}
         n if n > MANY && analysis.counts.is_none() => {
             blocks.extend(largest(analysis));
@@ -104,61 +98,76 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
         }
         _ => blocks.push(Block::section("Verdicts", answers(analysis))),
     }
-    if let Some(archive) = &analysis.archive {
-        blocks.extend(archive::sections(archive));
-    }
+    blocks.extend(section(&analysis.archive));
     match &analysis.counts {
-        Some(counts) => {
+        Some(_) => {
             blocks.extend(graph);
-            blocks.push(counts::figures(analysis, counts));
-            blocks.extend(counts::sections(analysis, counts));
+            blocks.extend(section(&analysis.counts));
         }
         // A search's table has the same rates, next to its goals. Losses of the runs' own trials at
         // the maximum load don't belong among rates without loss.
         None if is_searched(analysis) => {}
         None => {
-            let section = figures::section(analysis, graph);
+            let section = figures::section(&analysis.core, graph);
             blocks.push(if are_many { section.on_page(DETAILS) } else { section });
         }
     }
-    if let Some(method) = &analysis.method {
-        blocks.push(method::section(method, if is_shown { &[][..] } else { drawn }));
+    blocks.extend(analysis.method.document(&of_method));
+    blocks.extend(section(&analysis.sizes));
+    blocks.extend(section(&analysis.scaling));
+    blocks.extend(section(&analysis.device));
+    blocks.extend(section(&analysis.beds));
+    blocks.push(warnings::section(&context));
+    let has_findings = analysis.diagnostics.has_findings();
+    if has_findings {
+        blocks.extend(section(&analysis.diagnostics));
     }
-    blocks.extend(analysis.sizes.as_ref().map(|sizes| sizes::section(sizes, drawn)));
-    blocks.extend(figures::scaling(analysis));
-    blocks.extend(analysis.device.as_ref().map(figures::device));
-    blocks.extend(analysis.beds.as_ref().map(|found| {
-        let section = beds::section(found);
-        // With many beds, the remarkable ones are listed at the start.
-        if found.beds.len() > MANY { section.on_page(DETAILS) } else { section }
-    }));
-    blocks.extend(quality::doubts(analysis));
-    if let Some(profiles) = &analysis.profiles {
-        let section = profiles::section(profiles, analysis.archive.is_some());
-        blocks.push(section.folded().on_page(PROFILES));
-    }
-    let setup = Block::section("Set-up", vec![Block::list(&analysis.setup)]);
+    blocks.extend(section(&analysis.profiles));
+    let setup = Block::section("Set-up", vec![Block::list(&analysis.core.setup)]);
     blocks.push(setup.folded().on_page(DETAILS));
     if let Some(how) = computed(analysis) {
         blocks.push(how.folded().on_page(DETAILS));
     }
-    if analysis.counts.is_none() {
-        blocks.push(ministat(analysis).folded().on_page(DETAILS));
+    blocks.extend(section(&analysis.ministat));
+    if !has_findings {
+        blocks.extend(section(&analysis.diagnostics));
     }
-    blocks.extend(quality::sections(analysis, &pictures.order));
+    blocks.extend(section(&analysis.packets));
+    blocks.extend(section(&analysis.queues));
+    blocks.extend(section(&analysis.openings));
+    blocks.extend(section(&analysis.ceiling));
+    blocks.extend(section(&analysis.timing));
+    blocks.push(runs::section(analysis));
     blocks.push(Block::section("How it was made", vec![made(analysis)]));
-    Document { title: analysis.title.clone(), conclusion, blocks, data: analysis, version: VERSION }
+    Document {
+        title: analysis.core.title.clone(),
+        conclusion,
+        blocks,
+        data: analysis,
+        version: VERSION,
+    }
+}
+
+/// Returns a document about searches without a report.
+pub fn searches<'a>(title: &str, method: &'a Method) -> Document<'a> {
+    Document {
+        title: title.to_owned(),
+        conclusion: Vec::new(),
+        blocks: vec![method.section(&method.plots())],
+        data: method,
+        version: VERSION,
+    }
 }
 
 /// Returns true if the runs' metric is the throughput of a search.
 fn is_searched(analysis: &Analysis) -> bool {
     let search = analysis.method.as_ref().and_then(Method::search);
-    analysis.figure == RunMetric::Throughput && search.is_some()
+    analysis.core.figure == RunMetric::Throughput && search.is_some()
 }
 
 /// Returns the method of each verdict; `None` without verdicts.
 fn computed(analysis: &Analysis) -> Option<Block> {
-    let mut computed = analysis.comparisons.iter().filter_map(|compared| {
+    let mut computed = analysis.core.comparisons.iter().filter_map(|compared| {
         let how = how(compared)?;
         Some(format!("{} against {}: {how}", compared.candidate(), compared.baseline_label))
     });
@@ -176,7 +185,7 @@ fn largest(analysis: &Analysis) -> Option<Block> {
         _ => None,
     };
     let mut found: Vec<&Compared> =
-        analysis.comparisons.iter().filter(|compared| size(compared).is_some()).collect();
+        analysis.core.comparisons.iter().filter(|compared| size(compared).is_some()).collect();
     found.sort_by(|a, b| size(b).unwrap_or(0.0).total_cmp(&size(a).unwrap_or(0.0)));
     let all = found.len();
     let shown: Vec<Compared> = found.into_iter().take(LARGEST).cloned().collect();
@@ -184,10 +193,15 @@ fn largest(analysis: &Analysis) -> Option<Block> {
         return None;
     }
     let (unit, scale) = scale(
-        analysis.variants.iter().filter_map(|v| v.summary).fold(0.0, |most, s| most.max(s.median)),
+        analysis
+            .core
+            .variants
+            .iter()
+            .filter_map(|v| v.summary)
+            .fold(0.0, |most, s| most.max(s.median)),
     );
     let rates = |compared: &Compared, at: usize| {
-        Cell::number(median(analysis, compared, at).map(|pps| pps / scale), Digits::Significant)
+        Cell::number(analysis.median(compared, at).map(|pps| pps / scale), Digits::Significant)
     };
     let of = |get: fn(&Answer) -> String| {
         move |compared: &Compared| match &compared.outcome {
@@ -218,67 +232,41 @@ fn largest(analysis: &Analysis) -> Option<Block> {
 fn answers(analysis: &Analysis) -> Vec<Block> {
     if analysis.counts.is_some() {
         let how = "Each variant against its baseline, by instructions per packet.";
-        let text = format!("{how} {} {}", counted::terms(analysis.margin), NOT_TIME);
-        return vec![Block::text(text), counted::verdicts(&analysis.comparisons)];
+        let text = format!("{how} {} {}", counted::terms(analysis.core.margin), NOT_TIME);
+        return vec![Block::text(text), counted::verdicts(&analysis.core.comparisons)];
     }
-    let how = if analysis.alternation {
+    let how = if analysis.core.alternation {
         "Levels were switched live within streams of traffic and compared as neighbours in time."
-    } else if analysis.sequential {
+    } else if analysis.core.sequential {
         "Each variant against its baseline, on the logarithm of the rate. Their runs share no \
          blocks: each variant's followed one another."
     } else {
         "Each variant against its baseline, in the same blocks, on the logarithm of the rate."
     };
-    let Analysis { confidence, margin, adjustment, comparisons, .. } = analysis;
+    let Core { confidence, margin, adjustment, comparisons, .. } = &analysis.core;
     let how = match comparisons.iter().any(|compared| compared.goal.is_some()) {
         true => format!("{how} By what was found for the first goal, and for each further one."),
         false => how.to_owned(),
     };
     let terms = terms(*confidence, *margin, adjustment, comparisons.len());
     let rates: Rates<'_> =
-        &|compared| [compared.baseline, compared.variant].map(|at| median(analysis, compared, at));
+        &|compared| [compared.baseline, compared.variant].map(|at| analysis.median(compared, at));
     vec![verdicts(comparisons, rates, false), Block::text(format!("{how} {terms}"))]
 }
 
-fn ministat(analysis: &Analysis) -> Block {
-    let published = analysis.archive.as_ref().map_or(&[][..], |archive| &archive.blocks);
-    let text = match published.is_empty() {
-        true => "The same figures, without their blocks, as ministat shows them.",
-        false => {
-            "The published blocks, made again from the values of the logs; order of the sets, \
-             width and legends are those of the published text."
-        }
-    };
-    let mut blocks = vec![Block::text(text)];
-    blocks.extend(published.iter().map(|block| {
-        let heading = match block.heading.as_str() {
-            "" => "A block without a heading",
-            heading => heading,
-        };
-        let text = Block::Preformatted(block.text.clone());
-        Block::section(heading, vec![text, Block::text(&block.sentence)])
-    }));
-    blocks.extend(analysis.ministat.iter().map(|MinistatBlock { title, text, notes, .. }| {
-        let shown = (!text.is_empty()).then(|| Block::Preformatted(text.clone()));
-        let notes = notes.iter().map(|note| Block::text(format!("{note}.")));
-        Block::section(title, shown.into_iter().chain(notes).collect())
-    }));
-    Block::section("ministat", blocks)
-}
-
 fn made(analysis: &Analysis) -> Block {
-    let Analysis { plan_hash, seed, runs_recorded, runs_planned, testbed, .. } = analysis;
+    let Core { plan_hash, seed, runs_recorded, runs_planned, testbed, .. } = &analysis.core;
     let mut lines: Vec<Inline> = vec![
         format!("plan {plan_hash}, seed {seed}, {runs_recorded} of {}", runs_of(*runs_planned))
             .into(),
     ];
-    lines.extend(analysis.invocations.iter().take(INVOCATIONS).map(|i| {
+    lines.extend(analysis.core.invocations.iter().take(INVOCATIONS).map(|i| {
         let (id, at, version, runs) = (i.id, &i.started_at, &i.fwdlab_version, runs_of(i.runs));
         let bed = i.bed.as_ref().map_or(String::new(), |bed| format!(", bed {bed}"));
         Inline::from(format!("invocation {id}: {at}, fwdlab {version}, {runs}{bed}"))
     }));
-    let more = analysis.invocations.len().saturating_sub(INVOCATIONS);
-    if let (1.., Some(last)) = (more, analysis.invocations.last()) {
+    let more = analysis.core.invocations.len().saturating_sub(INVOCATIONS);
+    if let (1.., Some(last)) = (more, analysis.core.invocations.last()) {
         lines.push(format!("{more} further invocations, the last one {}", last.started_at).into());
     }
     if !testbed.reason.is_empty() {
@@ -292,7 +280,7 @@ fn made(analysis: &Analysis) -> Block {
     files = link(link(files, "runs.csv").text(", "), "results.json").text(", ");
     files = link(files, "environment.json").text(" (with the kernel's whole command line), ");
     files = link(link(files, "gnuplot.data").text(", "), "graph.svg");
-    let measured: Vec<_> = analysis.variants.iter().filter(|v| !v.values.is_empty()).collect();
+    let measured: Vec<_> = analysis.core.variants.iter().filter(|v| !v.values.is_empty()).collect();
     let shown = if measured.len() > MANY { NAMED } else { measured.len() };
     for variant in &measured[..shown] {
         files = link(files.text(", "), &variant.file);

@@ -3,9 +3,10 @@
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
 use crate::format::runs_of;
-use crate::report::analysis::{Analysis, VariantResult};
+use crate::report::analysis::VariantResult;
 use crate::report::counted;
-use crate::report::rows::median;
+use crate::report::results::Analysis;
+use crate::report::sections::{ArchiveResult, Section};
 use crate::report::verdicts::{compared, variants};
 use fwdlab_model::units::format_pps;
 
@@ -15,66 +16,61 @@ const VERSION: u32 = 1;
 
 /// Returns the summary as a document; `data` is the machine-readable content.
 pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
-    let mut blocks: Vec<Block> = Block::caption(&analysis.testbed.caption).into_iter().collect();
-    blocks.push(Block::Mail(analysis.setup_brief.iter().map(Block::text).collect()));
+    let mut blocks: Vec<Block> =
+        Block::caption(&analysis.core.testbed.caption).into_iter().collect();
+    blocks.push(Block::Mail(analysis.core.setup_brief.iter().map(Block::text).collect()));
     blocks.push(Block::text(format!(
         "{} of {}; per run: {}",
-        analysis.runs_recorded,
-        runs_of(analysis.runs_planned),
-        analysis.figure.description()
+        analysis.core.runs_recorded,
+        runs_of(analysis.core.runs_planned),
+        analysis.core.figure.description()
     )));
-    blocks.push(Block::Screen(Block::notes(&analysis.notes).collect()));
+    blocks.push(Block::Screen(Block::notes(&analysis.core.notes).collect()));
     let of = |v: &'a VariantResult| (v.label.as_str(), v.summary.as_ref());
     let figures = match &analysis.counts {
-        Some(_) => counted::figures(&analysis.variants, of).block(),
-        None => variants(&analysis.variants, of).block(),
+        Some(_) => counted::figures(&analysis.core.variants, of).block(),
+        None => variants(&analysis.core.variants, of).block(),
     };
     // The rows of comparisons also contain the medians.
-    blocks.push(match analysis.comparisons.is_empty() {
+    blocks.push(match analysis.core.comparisons.is_empty() {
         true => figures,
         false => Block::Screen(vec![figures]),
     });
     blocks.extend(counted_rates(analysis));
-    blocks.extend(analysis.method.as_ref().and_then(super::method::table));
+    blocks.extend(analysis.method.summary());
     // Warnings about the measurement precede the results.
-    blocks.extend(analysis.warnings.iter().map(|group| {
+    blocks.extend(analysis.core.warnings.iter().map(|group| {
         let example = group.warnings.first().map_or("", |warning| warning.sentence.as_str());
         let trust = if group.fatal { "NOT TO BE TRUSTED: " } else { "" };
         let (kind, count, runs) = (&group.kind, group.count, group.runs);
-        let of = runs_of(analysis.runs_recorded);
+        let of = runs_of(analysis.core.runs_recorded);
         let times = if count == runs { String::new() } else { format!("{count} times ") };
         Block::remark(
             Remark::Warning,
             format!("{trust}{kind} ({times}in {runs} of {of}), e.g. {example}"),
         )
     }));
-    blocks.extend(compared(&analysis.comparisons, &|compared| {
-        [compared.baseline, compared.variant].map(|variant| median(analysis, compared, variant))
+    blocks.extend(compared(&analysis.core.comparisons, &|compared| {
+        [compared.baseline, compared.variant].map(|variant| analysis.median(compared, variant))
     }));
-    blocks.extend(analysis.comparisons.iter().filter_map(|c| counted::differences(c, false)));
-    if let Some(beds) = &analysis.beds {
-        blocks.extend(
-            beds.sentences().into_iter().map(|sentence| Block::text(format!("{sentence}."))),
-        );
-    }
-    let mut on_screen = Vec::new();
-    if let Some(device) = &analysis.device {
-        on_screen.push(Block::text(format!("{}.", device.receiver)));
-        on_screen.extend(device.effects.iter().map(|effect| Block::text(effect.sentence())));
-    }
-    let checked = analysis.arrivals.iter().map(|arrivals| &arrivals.checked);
-    on_screen.extend(checked.map(|checked| Block::text(format!("On arrival {checked}."))));
+    blocks.extend(analysis.core.comparisons.iter().filter_map(|c| counted::differences(c, false)));
+    blocks.extend(analysis.beds.summary());
+    let mut on_screen = analysis.device.summary();
+    on_screen.extend(analysis.packets.summary());
     blocks.push(Block::Screen(on_screen));
     let places = super::answer::places(analysis).into_iter();
     let places: Vec<Block> =
         places.map(|place| Block::text(format!("Where in the code: {place}."))).collect();
     blocks.push(Block::Mail(places));
-    blocks.extend(analysis.scaling.iter().map(super::figures::laws));
-    let repeat = format!("repeat: fwdlab run {}.toml (plan {})", analysis.name, analysis.plan_hash);
+    blocks.extend(analysis.scaling.summary());
+    let repeat = format!(
+        "repeat: fwdlab run {}.toml (plan {})",
+        analysis.core.name, analysis.core.plan_hash
+    );
     blocks.push(Block::Mail(vec![Block::text(repeat)]));
-    let patch_found = analysis.archive.as_ref().and_then(super::archive::patch_found);
+    let patch_found = analysis.archive.as_ref().and_then(ArchiveResult::patch_found);
     Document {
-        title: analysis.title.clone(),
+        title: analysis.core.title.clone(),
         conclusion: patch_found.into_iter().chain([super::answer::found(analysis)]).collect(),
         blocks,
         data,
@@ -85,8 +81,8 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
 /// Returns the counted rates, if other programs used so much of the device's CPU that the compared
 /// rates differ from them.
 fn counted_rates(analysis: &Analysis) -> Option<Block> {
-    let counted = analysis.variants.iter().filter_map(|variant| {
-        let (pps, factor) = variant.counted(analysis.figure)?;
+    let counted = analysis.core.variants.iter().filter_map(|variant| {
+        let (pps, factor) = variant.counted(analysis.core.figure)?;
         Some(format!("{} {} (x {factor:.2})", variant.label, format_pps(pps)))
     });
     let counted: Vec<String> = counted.collect();

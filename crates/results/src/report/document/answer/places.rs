@@ -3,7 +3,9 @@
 use crate::counts::{CountVerdict, signed};
 use crate::format::{listed, signed as signed_number};
 use crate::profile::compare::{Change, Changes};
-use crate::report::analysis::{Analysis, DeviceEffect, Outcome, ProfileDifference, ProfileKind};
+use crate::report::analysis::Outcome;
+use crate::report::results::Analysis;
+use crate::report::sections::{DeviceEffect, ProfileDifference, ProfileKind};
 use crate::stats::Verdict;
 
 /// Maximum number of parts listed.
@@ -14,7 +16,7 @@ const NANOSECONDS: &str = "ns";
 /// Returns the significant parts of each difference that was found.
 pub(in crate::report::document) fn places(analysis: &Analysis) -> Vec<String> {
     let mut sentences = Vec::new();
-    for compared in &analysis.comparisons {
+    for compared in &analysis.core.comparisons {
         match &compared.outcome {
             Outcome::Compared(answer)
                 if matches!(answer.verdict, Verdict::Better | Verdict::Worse) =>

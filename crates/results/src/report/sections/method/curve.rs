@@ -1,0 +1,97 @@
+//! Loads at which a loss curve is free of loss.
+
+use super::{MethodPoint, MethodRun};
+use crate::document::table::{Cell, Digits};
+use crate::document::{Block, Table};
+use crate::format::percent;
+use crate::stats::summary::median;
+use fwdlab_model::units::format_pps;
+use serde::Serialize;
+
+/// Loss against load of a variant, over its runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct LossCurveOutcome {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Its label.
+    pub label: String,
+    /// Highest offered load at or below which no trial of a run has a loss that the device
+    /// certainly caused, packets per second: median of the runs that have one; `lossless_runs`
+    /// contains their number.
+    pub lossless: Option<f64>,
+    /// Number of runs with such a load, and number of all runs.
+    pub lossless_runs: (usize, usize),
+    /// The same load for no loss of any cause, packets per second.
+    pub nothing_lost: Option<f64>,
+    /// The highest offered load, packets per second: median of the runs.
+    pub greatest: f64,
+    /// Minimum share that the device lost at it, median of the runs.
+    pub loss: Option<f64>,
+}
+
+/// Summarises a variant over its runs; `None` without trials.
+pub(super) fn curved(
+    (variant, label): (usize, &str),
+    runs: &[MethodRun],
+) -> Option<LossCurveOutcome> {
+    let variant_runs: Vec<&MethodRun> =
+        runs.iter().filter(|run| run.variant == variant && !run.points.is_empty()).collect();
+    let up_to = |loss: fn(&MethodPoint) -> Option<f64>| -> Vec<f64> {
+        let each = variant_runs.iter().filter_map(|run| lossless(&run.points, loss));
+        each.map(|point| point.offered_pps).collect()
+    };
+    let lossless = up_to(|point| point.loss_ratio);
+    let greatest: Vec<&MethodPoint> =
+        variant_runs.iter().filter_map(|run| run.points.first()).collect();
+    let loads: Vec<f64> = greatest.iter().map(|point| point.offered_pps).collect();
+    let losses: Vec<f64> = greatest.iter().filter_map(|point| point.loss_ratio).collect();
+    Some(LossCurveOutcome {
+        variant,
+        label: label.to_owned(),
+        lossless: median(&lossless),
+        lossless_runs: (lossless.len(), variant_runs.len()),
+        nothing_lost: median(&up_to(|point| point.loss_at_most)),
+        greatest: median(&loads)?,
+        loss: median(&losses),
+    })
+}
+
+/// Returns the trial with the highest load among the lossless trials at the end of a curve; `loss`
+/// selects the measure of loss.
+pub(super) fn lossless(
+    points: &[MethodPoint],
+    loss: fn(&MethodPoint) -> Option<f64>,
+) -> Option<MethodPoint> {
+    let trials = points.iter().rev().take_while(|point| loss(point) == Some(0.0));
+    trials.max_by(|a, b| a.offered_pps.total_cmp(&b.offered_pps)).cloned()
+}
+
+/// Returns a table with one row per variant.
+pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
+    Table::of(rows)
+        .words("variant", |row| Cell::text(&row.label))
+        .numbers("lossless up to", |row| Cell::rate(row.lossless))
+        .words("in runs", |row| {
+            let (some, all) = row.lossless_runs;
+            Cell::Values(format!("{some} of {all}").into(), vec![some.into(), all.into()])
+        })
+        .keys(&["lossless_runs", "runs"])
+        .numbers("nothing at all lost", |row| Cell::rate(row.nothing_lost))
+        .numbers("greatest load", |row| Cell::rate(row.greatest))
+        .numbers("lost there", |row| Cell::number(row.loss, Digits::Percent(2)))
+        .said(|row, line| line.words.push(sentence(row)))
+        .set(|table| table.name = Some("loss"))
+        .block()
+}
+
+/// States the result of a curve, without the variant's name.
+pub(super) fn sentence(row: &LossCurveOutcome) -> String {
+    let lossless = match row.lossless {
+        Some(pps) => format!("no loss of its own up to {}", format_pps(pps)),
+        None => "losses at every load that was tried".to_owned(),
+    };
+    let most = row.loss.map_or(String::new(), |loss| {
+        format!(", {} at {}", percent(loss, 1), format_pps(row.greatest))
+    });
+    format!("{lossless}{most}")
+}
