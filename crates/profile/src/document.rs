@@ -14,10 +14,16 @@ const REST: &str = "{} more; --top shows them";
 
 /// One line on the profile's format and division, and every remark.
 pub fn summary(summary: &Summary, name: &str) -> Vec<Block> {
+    let samples = match summary.samples {
+        Some(samples) if summary.unit != "samples" => {
+            format!(" ({} samples)", grouped(samples as i128))
+        }
+        _ => String::new(),
+    };
     let line = format!(
-        "{name}: {}, {} {}: work {}, idle {}, harness {}",
+        "{name}: {}, {} {}{samples}: work {}, idle {}, harness {}",
         summary.format,
-        grouped(summary.total.round() as i128),
+        amount(summary.total),
         summary.unit,
         percent(summary.work_share, 1),
         percent(summary.idle_share, 1),
@@ -46,14 +52,15 @@ pub fn subsystems(list: &[Subsystem], whole: f64, top: usize) -> Block {
 }
 
 fn costs(what: &'static str, rows: &[Function], whole: f64, top: usize) -> Block {
+    let is_fine = rows.iter().any(|row| is_fine(row.own)) && whole < FINE;
     Table::of(rows)
         .words(what, |row| Cell::text(&row.name))
         .numbers("own %", |row| share(Some(row.own), whole))
         .keys(&["own_share"])
         .numbers("total %", |row| share(row.total, whole))
         .keys(&["total_share"])
-        .numbers("own", |row| count(Some(row.own)))
-        .numbers("total", |row| count(row.total))
+        .numbers("own", |row| count(Some(row.own), is_fine))
+        .numbers("total", |row| count(row.total, is_fine))
         .set(|table| {
             table.name = Some("costs");
             (table.brief, table.rest) = (Some(top), REST);
@@ -75,7 +82,7 @@ pub fn neighbours(around: &Neighbours, top: usize) -> Block {
         .words("function", |(_, name, _)| Cell::text(name))
         .words("is", |(role, ..)| Cell::text(*role))
         .numbers("share", |(.., figure)| share(Some(*figure), whole))
-        .numbers("count", |(.., figure)| count(Some(*figure)))
+        .numbers("count", |(.., figure)| count(Some(*figure), is_fine(*figure)))
         .set(|table| table.name = Some("around"))
         .block()
 }
@@ -140,6 +147,78 @@ fn share(part: Option<f64>, whole: f64) -> Cell {
     Cell::number(share, Digits::Percent(1))
 }
 
-fn count(value: Option<f64>) -> Cell {
-    Cell::count(value.map(|value| value.round() as i64))
+fn count(value: Option<f64>, is_fine: bool) -> Cell {
+    match is_fine {
+        true => Cell::number(value, Digits::Decimals(2)),
+        false => Cell::count(value.map(|value| value.round() as i64)),
+    }
+}
+
+/// Amounts below this are not rounded to integers: gprof counts in hundredths of a second.
+const FINE: f64 = 1000.0;
+
+/// Returns true for a small amount with decimals.
+fn is_fine(amount: f64) -> bool {
+    amount < FINE && amount.fract() != 0.0
+}
+
+fn amount(value: f64) -> String {
+    match is_fine(value) {
+        true => Digits::Decimals(2).print(value),
+        false => grouped(value.round() as i128),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, read};
+    use fwdlab_document::{Document, FORMS};
+
+    fn render(text: &str, form: &str) -> String {
+        let divided =
+            FilteredProfile::of(&read(text.as_bytes()).unwrap(), &Filter::default(), false);
+        let mut blocks = summary(&divided.summary, "some.txt");
+        blocks.push(functions(&divided, SortKey::Own, 9));
+        let data = &divided.summary;
+        let title = "Some".to_owned();
+        let document = Document { title, conclusion: Vec::new(), blocks, data, version: 1 };
+        let form = FORMS.into_iter().find(|known| known.name == form).unwrap();
+        let text = (form.render)(&document, 200).unwrap();
+        // Lines are wrapped by each form.
+        text.split_whitespace().filter(|word| *word != ">").collect::<Vec<&str>>().join(" ")
+    }
+
+    #[test]
+    fn parts_left_out_are_in_every_form() {
+        let text = "a 1 1.0: 70 cycles: \n\tffffffff81a0 f+0x1 ([k])\n  f.c:7\n\n\
+                    a 1 1.0: 70 misses: \n\tffffffff81a0 f+0x1 ([k])\n\nwhat is this\n";
+        for form in ["text", "markdown", "html", "mail"] {
+            let shown = render(text, form);
+            for part in ["1 source lines", "1 samples of misses", "not understood: 1", "line 8"] {
+                assert!(shown.contains(part), "{form}: no {part} in {shown}");
+            }
+            assert!(shown.contains("70 cycles (1 samples)"), "{form}: {shown}");
+        }
+        let json = render(text, "json");
+        for part in [
+            "\"count\": 1, \"kind\": \"source lines\"",
+            "\"count\": 1, \"kind\": \"samples of misses\"",
+            "\"unknown\": { \"count\": 1",
+            "\"samples\": 1",
+            "\"event\": \"cycles\"",
+        ] {
+            assert!(json.contains(part), "no {part} in {json}");
+        }
+    }
+
+    #[test]
+    fn small_amounts_of_gprof_are_not_rounded() {
+        let text = "flat profile:\n time   seconds   seconds  name\n \
+                    66.7  0.60  0.60  ip_input [1]\n 33.3  0.90  0.30  ip_output [2]\n";
+        let shown = render(text, "text");
+        assert!(shown.contains("0.90 seconds: work"), "{shown}");
+        assert!(shown.contains("ip_input 66.7 % 0.60"), "{shown}");
+        assert!(shown.contains("ip_output 33.3 % 0.30"), "{shown}");
+    }
 }

@@ -132,12 +132,12 @@ impl Filter {
         self
     }
 
-    /// Category of a stack, root first.
+    /// Category of a stack, root first; names are in their normal form.
     pub fn class(&self, frames: &[Frame]) -> Class {
-        let last = |patterns: &[Pattern]| frames.iter().rposition(|f| any(patterns, plain(f)));
+        let last = |patterns: &[Pattern]| frames.iter().rposition(|frame| any(patterns, frame));
         let matches_path = |path: &Vec<Pattern>| {
             let mut frames = frames.iter();
-            path.iter().all(|name| frames.any(|frame| name.matches(plain(frame))))
+            path.iter().all(|name| frames.any(|frame| name.matches(frame)))
         };
         if last(&self.harness_frames).is_some() || self.harness_paths.iter().any(matches_path) {
             return Class::Harness;
@@ -164,14 +164,6 @@ impl Filter {
         }
         split
     }
-}
-
-/// A frame's name without the suffix by which tools mark kernel and user code.
-pub(super) fn plain(frame: &str) -> &str {
-    ["_[k]", "_[i]", "_[w]", "_[j]"]
-        .iter()
-        .find_map(|mark| frame.strip_suffix(mark))
-        .unwrap_or(frame)
 }
 
 /// A profile divided by the category of its samples.
@@ -224,7 +216,7 @@ mod tests {
         let filter = Filter::default();
         for (stack, expected) in [
             ("swapper;do_idle;cpuidle_enter;mwait_idle_with_hints", Class::Idle),
-            ("swapper;do_idle_[k];schedule_idle_[k]", Class::Idle),
+            ("swapper;do_idle;schedule_idle", Class::Idle),
             ("swapper;do_idle;asm_common_interrupt;__do_softirq;ip_rcv", Class::Work),
             ("ksoftirqd/0;run_ksoftirqd;ip_rcv", Class::Work),
             ("fork_exit;sched_idletd;cpu_idle;cpu_idle_acpi;acpi_cpu_c1", Class::Idle),

@@ -1,28 +1,31 @@
 //! Folds the samples of a profile run into stacks by window, as a store keeps them.
 
-use super::read::{Content, read};
+use super::read::{Content, parse_folded, read};
 use super::samples::{Samples, Weight};
+use super::stacks::Names;
 use super::{ProfileError, Stacks};
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_store::StoredProfile;
 
 /// Folds the `perf script` text of `record`: the samples of the sampled CPUs in each window, and
-/// those outside all windows. Unreadable text becomes a remark; the other counts stay.
+/// those outside all windows. A sample counts as its share of the mean period. Unreadable text and
+/// everything that was left out become remarks; the other counts stay.
 pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
-    let samples = match samples(text, &record) {
+    let samples = match samples(text, &mut record) {
         Ok(samples) => samples,
         Err(error) => {
             record.remarks.push(format!("the samples can't be read: {error}"));
             Samples::default()
         }
     };
+    let per_sample = mean_period(&samples).unwrap_or(1.0);
     let windows: Vec<String> = record
         .windows
         .iter()
         .map(|window| {
             // A sample on the border belongs to the later window.
             let inside = samples.window(window.from_ns, window.to_ns.saturating_sub(1)).samples;
-            normalised(&inside.stacks(Weight::Sample)).folded()
+            weighed(&inside, per_sample).folded()
         })
         .collect();
     let first = record.windows.first().map_or(u64::MAX, |window| window.from_ns);
@@ -31,17 +34,11 @@ pub fn fold(mut record: ProfileRecord, text: &str) -> StoredProfile {
     let before = samples.window(0, first.saturating_sub(1)).samples;
     let after = samples.window(last, u64::MAX).samples;
     for part in [before, after] {
-        outside.merge(&normalised(&part.stacks(Weight::Sample)));
+        outside.merge(&weighed(&part, per_sample));
     }
     let is_clock = record.event.contains("clock");
     let unit = if is_clock { "ns" } else { record.event.as_str() };
-    StoredProfile {
-        unit: unit.to_owned(),
-        per_sample: mean_period(&samples).unwrap_or(1.0),
-        windows,
-        outside: outside.folded(),
-        record,
-    }
+    StoredProfile { unit: unit.to_owned(), per_sample, windows, outside: outside.folded(), record }
 }
 
 /// Folds the samples of a measured run: its windows, possibly many slices, become one window with
@@ -61,20 +58,36 @@ pub fn fold_run(record: ProfileRecord, text: &str) -> StoredProfile {
     StoredProfile { record, windows, ..folded }
 }
 
-/// Parses the stacks of a stored window.
+/// Parses the stacks of a stored window, whose names are in their normal form.
 pub fn unfold(folded: &str) -> Stacks {
-    let profile = read(folded.as_bytes()).ok();
-    profile.and_then(|profile| Some(profile.stacks()?.into_owned())).unwrap_or_default()
+    let (mut stacks, mut names) = (Stacks::default(), Names::default());
+    for (frames, count) in folded.lines().filter_map(parse_folded) {
+        stacks.add(frames.split(';').map(|name| names.frame(name)).collect(), count);
+    }
+    stacks
 }
 
-fn samples(text: &str, record: &ProfileRecord) -> Result<Samples, ProfileError> {
-    match read(text.as_bytes())?.content {
-        Content::Samples(samples) if record.cpus.is_empty() => Ok(samples),
-        Content::Samples(samples) => {
-            Ok(samples.on_cpus(|cpu| record.cpus.iter().any(|known| u32::from(*known) == cpu)))
-        }
-        _ => Err(ProfileError::Unrecognised),
+fn samples(text: &str, record: &mut ProfileRecord) -> Result<Samples, ProfileError> {
+    let profile = read(text.as_bytes())?;
+    let notes = profile.notes();
+    let Content::Samples(samples) = profile.content else {
+        return Err(ProfileError::Unrecognised);
+    };
+    record.remarks.extend(notes);
+    if record.cpus.is_empty() {
+        return Ok(samples);
     }
+    Ok(samples.on_cpus(|cpu| record.cpus.iter().any(|known| u32::from(*known) == cpu)))
+}
+
+/// Stacks whose counts are periods divided by the mean period: with a fixed frequency the kernel
+/// adapts the period, and the first samples represent few events.
+fn weighed(samples: &Samples, mean_period: f64) -> Stacks {
+    let mut stacks = Stacks::default();
+    for (frames, events) in normalised(&samples.stacks(Weight::Period)).iter() {
+        stacks.add(frames.to_vec(), (events as f64 / mean_period).round() as u64);
+    }
+    stacks
 }
 
 /// Replaces process names that differ between runs: NAPI threads are named after interface and
@@ -105,7 +118,7 @@ fn process(name: &str) -> &str {
 
 /// Mean number of events per sample, in the event's unit.
 fn mean_period(samples: &Samples) -> Option<f64> {
-    let sum: f64 = samples.iter().map(|(sample, _)| sample.period as f64).sum();
+    let sum: f64 = samples.iter().map(|(sample, _)| sample.period.unwrap_or(1) as f64).sum();
     (!samples.is_empty() && sum > 0.0).then(|| sum / samples.len() as f64)
 }
 
@@ -167,6 +180,25 @@ napi/d0  12 [001] 12.000000000:  500250 cpu-clock: \n\
         let whole = ProfileWindow { offered: 40, forwarded: 20, ..window(10, 12) };
         assert_eq!(folded.record.windows, [whole]);
         assert_eq!(fold_run(ProfileRecord::default(), "").windows, [""; 0]);
+    }
+
+    #[test]
+    fn fold_weighs_samples_by_period() {
+        let first = "napi/d0  12 [001] 10.1:  1 cycles: \n\tffffffff81000001 start\n\n";
+        let later = "napi/d0  12 [001] 10.2:  3000 cycles: \n\tffffffff81000002 lookup\n\n";
+        let record = ProfileRecord { windows: vec![window(10, 11)], ..ProfileRecord::default() };
+        let text = format!("{first}{}what is this\n", later.repeat(2));
+        let folded = fold(record, &text);
+        // The mean period is 2000.3.
+        assert_eq!(folded.windows, ["napi/d0;lookup 3\n"]);
+        assert_eq!(folded.record.remarks.len(), 1, "{:?}", folded.record.remarks);
+        assert!(folded.record.remarks[0].contains("not understood: 1"));
+    }
+
+    #[test]
+    fn unfold_reads_names_unchanged() {
+        let folded = "k`a+0x1;f 2 3\nx;g_[k] 4\n";
+        assert_eq!(unfold(folded).folded(), folded);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::flat::FlatProfile;
 use super::read::{Content, Profile};
 use super::stacks::{Frame, Stacks};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A function of a profile; costs are in the profile's unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub enum SortKey {
 
 /// All functions of the stacks, the costliest first.
 pub fn of_stacks(stacks: &Stacks, by: SortKey) -> Vec<Function> {
-    let mut counts: BTreeMap<&Frame, (u64, u64)> = BTreeMap::new();
+    let mut counts: HashMap<&Frame, (u64, u64)> = HashMap::new();
     let mut seen: HashSet<&Frame> = HashSet::new();
     for (frames, count) in stacks.iter() {
         seen.clear();

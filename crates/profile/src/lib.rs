@@ -2,10 +2,11 @@
 //!
 //! Bytes come in, typed results and text or SVG go out. [`read()`] detects the format by content
 //! and returns either [`Stacks`] (every call stack with its count) or a [`FlatProfile`] (functions
-//! and calls between them, if the stacks are lost). A [`Filter`] separates the work of the device
-//! under test from idle CPUs and the harness (profiler, sender, receiver). [`functions`] and
-//! [`Subsystems`] group, [`compare`](mod@compare) compares two profiles per packet, [`draw`] makes
-//! flame graphs.
+//! and calls between them, if the stacks are lost). [`Profile::notes`] contains everything that a
+//! reader left out, and names are in one [normal form](FrameName). A [`Filter`] separates the work
+//! of the device under test from idle CPUs and the harness (profiler, sender, receiver).
+//! [`functions`] and [`Subsystems`] group, [`compare`](mod@compare) compares two profiles per
+//! packet, [`draw`] makes flame graphs.
 //!
 //! Out of scope: starting a profiler, clocks, symbolisation (the profiler's own tools do that), and
 //! unwinding.
@@ -19,6 +20,7 @@ mod filter;
 mod flat;
 mod fold;
 pub mod functions;
+mod name;
 mod pattern;
 mod read;
 mod samples;
@@ -31,10 +33,11 @@ pub use dut::of_dut;
 pub use filter::{Class, Filter, Split};
 pub use flat::{Edge, FlatFunction, FlatProfile};
 pub use fold::{fold, fold_run, unfold};
+pub use name::{FrameName, normal};
 pub use pattern::Pattern;
 pub use read::ProfileError;
-pub use read::{Content, Format, Profile, Unknown, read};
+pub use read::{Content, Format, LeftOut, Profile, Unknown, read};
 pub use samples::{Sample, Samples, Weight, Window};
 pub use stacks::{Frame, Stacks, is_resolved};
 pub use subsystems::{OTHER, Subsystem, SubsystemError, Subsystems};
-pub use summary::{FilteredProfile, KeptPart, Summary};
+pub use summary::{FilteredProfile, Incomparable, KeptPart, Summary, comparable};

@@ -14,8 +14,8 @@ pub struct Sample {
     pub pid: Option<i32>,
     /// Time of the profiler's clock in nanoseconds.
     pub time_ns: Option<u64>,
-    /// Events since the previous sample, e.g. cycles; 1 if unknown.
-    pub period: u64,
+    /// Events since the previous sample, e.g. cycles.
+    pub period: Option<u64>,
     /// True if the innermost frame has a name.
     pub is_resolved: bool,
 }
@@ -33,7 +33,8 @@ pub enum Weight {
     /// Each sample counts as one.
     #[default]
     Sample,
-    /// Each sample counts as its period: the sum estimates the number of events, e.g. cycles.
+    /// Each sample counts as its period: the sum estimates the number of events, e.g. cycles. A
+    /// sample without period counts as one.
     Period,
 }
 
@@ -105,7 +106,7 @@ impl Samples {
         for sample in &self.records {
             let count = match weight {
                 Weight::Sample => 1,
-                Weight::Period => sample.period,
+                Weight::Period => sample.period.unwrap_or(1),
             };
             let sum = &mut counts[sample.stack as usize];
             *sum = sum.saturating_add(count);
@@ -160,7 +161,6 @@ impl SamplesBuilder {
             next
         });
         let Place { cpu, pid, time_ns, period } = place;
-        let period = period.unwrap_or(1);
         self.samples.records.push(Sample { stack, cpu, pid, time_ns, period, is_resolved });
     }
 

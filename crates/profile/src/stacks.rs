@@ -1,5 +1,6 @@
 //! Call stacks with counts, the common form of every profile.
 
+use super::name::normal;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -113,6 +114,11 @@ pub fn is_resolved(frame: &str) -> bool {
 pub(super) struct Names(HashSet<Frame>);
 
 impl Names {
+    /// Shared copy of the normal form of a frame.
+    pub(super) fn function(&mut self, frame: &str) -> Frame {
+        self.frame(normal(frame))
+    }
+
     /// Shared copy of `name`.
     pub(super) fn frame(&mut self, name: &str) -> Frame {
         if let Some(known) = self.0.get(name) {

@@ -6,7 +6,6 @@
 //! its frames anywhere, so that connection tracking with its locks is `firewall`. Own costs add up
 //! to the whole, totals do not.
 
-use super::filter::plain;
 use super::pattern::{Pattern, any};
 use super::stacks::{Frame, Stacks};
 use serde::Serialize;
@@ -65,9 +64,8 @@ impl Subsystems {
         Ok(Subsystems(all))
     }
 
-    /// Subsystem of a function. `None` if no pattern matches.
+    /// Subsystem of a function, whose name is in its normal form. `None` if no pattern matches.
     pub fn of_function(&self, name: &str) -> Option<&str> {
-        let name = plain(name);
         self.0.iter().find(|(_, patterns)| any(patterns, name)).map(|(name, _)| name.as_str())
     }
 
@@ -152,7 +150,7 @@ mod tests {
         let built_in = Subsystems::default();
         for (function, expected) in [
             ("_raw_spin_lock_bh", Some("locks")),
-            ("nf_conntrack_in_[k]", Some("firewall")),
+            ("nf_conntrack_in", Some("firewall")),
             ("fib_table_lookup", Some("lookup")),
             ("ip_rcv_core", Some("ip_input")),
             ("veth_poll", Some("driver")),

@@ -3,7 +3,7 @@
 use super::filter::{Class, Filter};
 use super::flat::FlatProfile;
 use super::functions::{self, Function, SortKey};
-use super::read::{Content, Format, Profile, Unknown};
+use super::read::{Content, Format, LeftOut, Profile, Unknown, sentences};
 use super::stacks::{Frame, Stacks, is_resolved};
 use fwdlab_document::format::percent;
 use serde::Serialize;
@@ -15,8 +15,12 @@ pub struct Summary {
     pub format: Format,
     /// Counted unit, in the plural.
     pub unit: String,
+    /// Sampled event. `None` if the file does not contain it.
+    pub event: Option<String>,
     /// Total count.
     pub total: f64,
+    /// Number of samples. `None` if the file has only their sums.
+    pub samples: Option<usize>,
     /// Share of the work.
     pub work_share: f64,
     /// Share of idle CPUs.
@@ -29,6 +33,8 @@ pub struct Summary {
     pub top: Vec<Function>,
     /// Lines that could not be parsed.
     pub unknown: Unknown,
+    /// Parts that were recognised but left out.
+    pub left_out: Vec<LeftOut>,
     /// Remarks for the user.
     pub remarks: Vec<String>,
 }
@@ -105,13 +111,16 @@ impl FilteredProfile {
         let summary = Summary {
             format: profile.format,
             unit: profile.unit.clone(),
+            event: profile.event.clone(),
             total,
+            samples: profile.samples(),
             work_share,
             idle_share,
             harness_share,
             resolved_share: resolved,
             top,
             unknown: profile.unknown.clone(),
+            left_out: profile.left_out.clone(),
             remarks: profile.remarks.clone(),
         };
         FilteredProfile { summary, kept }
@@ -145,21 +154,69 @@ impl Summary {
         format!("{work} of the {} are work; idle and harness {rest}", self.unit)
     }
 
-    /// Unparsed input and remarks, one sentence each.
+    /// Everything that was left out, and remarks, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         /// Resolved share below which tables hide too much.
         const RESOLVED_LEAST: f64 = 0.9;
-        let mut notes = self.remarks.clone();
-        if let [(line, text), ..] = self.unknown.first.as_slice() {
-            let count = self.unknown.count;
-            notes.push(format!("lines not understood: {count}, the first is line {line}: {text}"));
-        }
+        let mut notes = sentences(&self.remarks, &self.left_out, &self.unknown);
         if self.resolved_share < RESOLVED_LEAST {
             let named = percent(self.resolved_share, 0);
             notes.push(format!("only {named} of the {} have a function's name", self.unit));
         }
         notes
     }
+}
+
+/// Error of comparing profiles that count different things.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{baseline} counts {of_baseline}, {candidate} counts {of_candidate}: record both in the same way"
+)]
+pub struct Incomparable {
+    baseline: String,
+    of_baseline: String,
+    candidate: String,
+    of_candidate: String,
+}
+
+/// Checks that two profiles count the same event in the same unit; each is given with its name.
+/// Folded stacks and pictures do not contain the event, so their shares (not costs per packet) are
+/// comparable with the periods of `perf script`: the result is then a remark.
+///
+/// # Errors
+/// Fails for different events or units.
+pub fn comparable(
+    (baseline_name, baseline): (&str, &Summary),
+    (candidate_name, candidate): (&str, &Summary),
+    is_per_packet: bool,
+) -> Result<Option<String>, Incomparable> {
+    let sides = [baseline, candidate];
+    let incomparable = |[of_baseline, of_candidate]: [&str; 2]| Incomparable {
+        baseline: baseline_name.to_owned(),
+        of_baseline: of_baseline.to_owned(),
+        candidate: candidate_name.to_owned(),
+        of_candidate: of_candidate.to_owned(),
+    };
+    if let [Some(before), Some(after)] = sides.map(|side| side.event.as_deref())
+        && before != after
+    {
+        return Err(incomparable([before, after]));
+    }
+    let units = sides.map(|side| side.unit.as_str());
+    if units[0] == units[1] {
+        return Ok(None);
+    }
+    let has_unit = |side: &Summary| {
+        side.unit != "samples" || !matches!(side.format, Format::Folded | Format::FlameGraph)
+    };
+    let is_perf = |side: &Summary| side.format == Format::PerfScript;
+    let [before, after] = sides;
+    let may_agree = (is_perf(before) && !has_unit(after)) || (is_perf(after) && !has_unit(before));
+    if !may_agree || is_per_packet {
+        return Err(incomparable(units));
+    }
+    let [before, after] = units;
+    Ok(Some(format!("shares of {before} are compared with shares of {after}")))
 }
 
 #[cfg(test)]
@@ -192,5 +249,31 @@ mod tests {
         let divided = FilteredProfile::of(&profile, &Filter::default(), false);
         assert_eq!((divided.summary.idle_share, divided.kept.total()), (0.4, 3.0));
         assert_eq!(divided.kept.to_stacks().folded(), "ip_input 3\n");
+    }
+
+    #[test]
+    fn comparable_requires_the_same_event_and_unit() {
+        let perf = |header: &str| format!("a 1 1.0: {header} \n\tffffffff81a0 f+0x1 ([k])\n\n");
+        let gprof = "flat profile:\n time   seconds   seconds  name\n 9.0  1.0  1.0  f [1]\n";
+        let compared = |texts: [&str; 2], is_per_packet| {
+            let [a, b] = texts.map(|text| {
+                FilteredProfile::of(&read(text.as_bytes()).unwrap(), &Filter::default(), false)
+            });
+            comparable(("a", &a.summary), ("b", &b.summary), is_per_packet)
+        };
+        let (cycles, misses) = (perf("100 cycles:P:"), perf("100 cache-misses:"));
+        assert_eq!(compared([&cycles, &perf("3 cycles:ppp:")], true), Ok(None));
+        let error = compared([&cycles, &misses], false).unwrap_err().to_string();
+        assert!(error.starts_with("a counts cycles, b counts cache-misses: record"), "{error}");
+        // Without periods both count samples, still of different events.
+        let (some, others) = (perf("cycles:"), perf("cache-misses:"));
+        assert!(compared([&some, &others], false).is_err());
+        assert!(compared([&some, &cycles], false).is_err());
+        assert!(compared(["a;f 3\n", &some], true).is_ok());
+        let remark = compared(["a;f 3\n", &cycles], false).unwrap().unwrap();
+        assert_eq!(remark, "shares of samples are compared with shares of cycles");
+        assert!(compared(["a;f 3\n", &cycles], true).is_err());
+        assert!(compared(["a;f 3\n", gprof], false).is_err());
+        assert!(compared([&cycles, gprof], false).is_err());
     }
 }

@@ -119,7 +119,9 @@ fn read(starts: &[&StoredProfile]) -> Profile {
         format: Format::Folded,
         content: Content::Stacks(stacks),
         unit: starts.first().map_or(String::new(), |stored| stored.unit.clone()),
+        event: None,
         unknown: Unknown::default(),
+        left_out: Vec::new(),
         remarks,
     }
 }

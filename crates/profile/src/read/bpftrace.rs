@@ -1,9 +1,12 @@
 //! Reads maps of stacks as bpftrace prints them: `@name[`, frames with the innermost first, then
-//! `]: count`. Other keys of the map (`@[comm, kstack]`) become the root; numbers among them are
-//! dropped.
+//! `]: count`. Frames are `function+offset` or, for `kstack(perf)`, as perf prints them. Other keys
+//! of the map (`@[comm, kstack]`) become the root; numbers among them are dropped.
 
-use super::{Notes, lines, without_offset};
+use super::perf_frame::{frame, is_address};
+use super::{Notes, lines};
+use crate::name::normal;
 use crate::stacks::{Names, Stacks};
+use std::borrow::Cow;
 
 /// Returns true for the first line of a map entry.
 pub(super) fn is_start(line: &str) -> bool {
@@ -32,6 +35,11 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
             }
         };
         let Some(entry) = &mut open else { continue };
+        // Keys follow the opening bracket or a comma.
+        if !is_start(line) && !line.is_empty() && !line.starts_with([' ', '\t', ',', ']']) {
+            notes.unknown(number, line);
+            continue;
+        }
         let (body, count) = match body.rsplit_once("]: ") {
             Some((body, count)) => (body, Some(count)),
             None => (body, None),
@@ -41,6 +49,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
             None => {}
             Some(Ok(count)) => {
                 let stack = entry.root_first().map(|name| names.frame(name)).collect();
+                notes.read += 1;
                 stacks.add(stack, count);
                 open = None;
             }
@@ -60,7 +69,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
 
 /// Returns true for bpftrace's own messages.
 fn is_chatter(line: &str) -> bool {
-    line.starts_with("Attaching ") || line.starts_with("Attached ")
+    line.starts_with("Attaching ") || line.starts_with("Attached ") || line.trim() == "^C"
 }
 
 /// Keys and frames of an entry.
@@ -68,7 +77,7 @@ fn is_chatter(line: &str) -> bool {
 struct Entry<'a> {
     keys: Vec<&'a str>,
     /// Innermost first.
-    frames: Vec<&'a str>,
+    frames: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Entry<'a> {
@@ -76,21 +85,28 @@ impl<'a> Entry<'a> {
         let indented = line.starts_with(char::is_whitespace);
         let text = line.trim().trim_matches(',').trim();
         if indented && !text.is_empty() && !line.trim_start().starts_with(',') {
-            self.frames.push(without_offset(text));
+            self.frames.push(function(text));
         } else {
             let keys = text.split(", ").map(str::trim);
             self.keys.extend(keys.filter(|key| !key.is_empty() && key.parse::<i64>().is_err()));
         }
     }
 
-    fn root_first(&self) -> impl Iterator<Item = &'a str> {
-        self.keys.iter().copied().chain(self.frames.iter().rev().copied())
+    fn root_first(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().copied().chain(self.frames.iter().rev().map(AsRef::as_ref))
     }
+}
+
+/// Function of a frame. In perf's form an address and a blank precede it.
+fn function(text: &str) -> Cow<'_, str> {
+    let is_perf = text.split_once(' ').is_some_and(|(address, _)| is_address(address, 6));
+    let of_perf = if is_perf { frame(text) } else { None };
+    of_perf.unwrap_or(Cow::Borrowed(normal(text)))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Format, read};
+    use crate::{Filter, FilteredProfile, Format, read};
 
     #[test]
     fn bpftrace_maps_of_stacks_are_read() {
@@ -117,7 +133,7 @@ Attaching 1 probe...
             profile.stacks().unwrap().folded(),
             "ksoftirqd/0;net_rx_action;napi_poll 34\nperf 2\nswapper/1;do_idle;acpi_safe_halt 7\n"
         );
-        assert_eq!(profile.unknown.first, [(2, "^C".into()), (13, "@start: 12".into())]);
+        assert_eq!(profile.unknown.first, [(13, "@start: 12".into())]);
         assert!(profile.remarks[0].contains("1 stacks have no count"), "{:?}", profile.remarks);
     }
 
@@ -128,5 +144,29 @@ Attaching 1 probe...
             read(text.as_bytes()).unwrap().stacks().unwrap().folded(),
             "main;write;tcp_sendmsg 5\n"
         );
+    }
+
+    #[test]
+    fn bpftrace_frames_in_perfs_form_are_normalised() {
+        let text = "\
+@[
+\tffffffff8fc2f2a0 do_idle+300 ([kernel.kallsyms])
+\tffffffff8fc2f2b0 cpu_startup_entry+25 ([kernel.kallsyms])
+, swapper/0]: 8
+@[
+\tffffffff8fc2f2a8 do_idle+308 ([kernel.kallsyms])
+\tffffffff8fc2f2b0 cpu_startup_entry+25 ([kernel.kallsyms])
+, swapper/0]: 1
+@[
+\tffffffff8fc40000 ixgbe_poll+5 ([ixgbe])
+, ksoftirqd/0]: 3
+";
+        let profile = read(text.as_bytes()).unwrap();
+        assert_eq!(
+            profile.stacks().unwrap().folded(),
+            "ksoftirqd/0;ixgbe_poll 3\nswapper/0;cpu_startup_entry;do_idle 9\n"
+        );
+        let summary = FilteredProfile::of(&profile, &Filter::default(), false).summary;
+        assert_eq!((summary.idle_share, summary.notes().len()), (0.75, 0));
     }
 }

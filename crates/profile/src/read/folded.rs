@@ -1,7 +1,7 @@
 //! Reads folded stacks: one line `root;caller;function 12` per stack.
 //!
-//! Counts may have decimals (other tools scale them), which are rounded. A second count, as in
-//! differential profiles, is not read.
+//! Counts may have decimals (other tools scale them), which are rounded. If every line has two
+//! counts, as difffolded.pl writes them (before, after), the second is read.
 
 use super::{Notes, lines};
 use crate::stacks::{Names, Stacks};
@@ -14,29 +14,73 @@ pub(super) fn is_stack(line: &str) -> bool {
 pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     let mut stacks = Stacks::default();
     let mut names = Names::default();
-    let mut twice = 0;
+    let columns = Columns::of(text);
+    let mut without_count = 0;
     for (number, line) in lines(text) {
-        if line.trim().is_empty() || line.starts_with('#') {
+        if !is_content(line) {
             continue;
         }
-        match parse(line) {
-            Some((frames, count)) if is_stack(line) => {
-                twice += usize::from(frames.contains(';') && parse(frames).is_some());
-                stacks.add(frames.split(';').map(|name| names.frame(name.trim())).collect(), count);
-            }
-            _ => notes.unknown(number, line),
-        }
+        let Some((frames, count)) = parse(line).filter(|_| is_stack(line)) else {
+            notes.unknown(number, line);
+            continue;
+        };
+        let first = if columns.are_two() { parse(frames) } else { None };
+        let frames = first.map_or(frames, |(frames, _)| frames);
+        without_count += u64::from(count == 0);
+        notes.read += 1;
+        stacks.add(frames.split(';').map(|name| names.function(name)).collect(), count);
     }
-    if twice > 0 && twice == stacks.len() {
+    if columns.are_two() {
         notes.remark(
             "every line has two counts, as differential profiles do: only the second was read",
         );
+        notes.left_out("stacks whose second count is 0", without_count);
+    } else if columns.twice > 0 {
+        notes.remark(format!(
+            "{} of {} lines end in two numbers: the first was taken as part of the name",
+            columns.twice, columns.lines
+        ));
     }
     stacks
 }
 
+/// Returns true unless a line is empty or a comment.
+fn is_content(line: &str) -> bool {
+    !line.trim().is_empty() && !line.starts_with('#')
+}
+
+/// Columns of counts: names may end in a number, but not all of them do.
+#[derive(Default)]
+struct Columns {
+    /// Number of stacks.
+    lines: usize,
+    /// Number of stacks that end in two numbers.
+    twice: usize,
+    /// True if one of these has several frames; a process alone may be called `worker 3`.
+    has_stack: bool,
+}
+
+impl Columns {
+    fn of(text: &str) -> Columns {
+        let mut columns = Columns::default();
+        for line in text.lines().filter(|line| is_content(line) && is_stack(line)) {
+            let Some((frames, _)) = parse(line) else { continue };
+            columns.lines += 1;
+            if parse(frames).is_some() {
+                columns.twice += 1;
+                columns.has_stack |= frames.contains(';');
+            }
+        }
+        columns
+    }
+
+    fn are_two(&self) -> bool {
+        self.has_stack && self.twice == self.lines
+    }
+}
+
 /// Parses frames and their count.
-fn parse(line: &str) -> Option<(&str, u64)> {
+pub(in super::super) fn parse(line: &str) -> Option<(&str, u64)> {
     let (frames, count) = line.trim_end().rsplit_once(char::is_whitespace)?;
     let frames = frames.trim_end();
     let number = count.starts_with(|c: char| c.is_ascii_digit())
@@ -55,7 +99,7 @@ fn parse(line: &str) -> Option<(&str, u64)> {
 #[cfg(test)]
 mod tests {
     use crate::stacks::{Frame, Stacks};
-    use crate::{Content, Format, read};
+    use crate::{Content, Filter, FilteredProfile, Format, normal, read};
     use proptest::prelude::*;
 
     #[test]
@@ -71,10 +115,38 @@ mod tests {
     }
 
     #[test]
-    fn folded_remarks_on_differential_lines() {
-        let profile = read(b"a;b 3 4\na;c 5 6\n").unwrap();
-        assert!(profile.remarks[0].contains("only the second"), "{:?}", profile.remarks);
-        assert_eq!(profile.stacks().unwrap().total(), 10);
+    fn folded_differential_lines_have_no_count_in_their_names() {
+        let text = "a;read 17 16\na;write;copy 0 11\na;write;lock;spin 9 0\nidle 5 5\n";
+        let profile = read(text.as_bytes()).unwrap();
+        let expected = "a;read 16\na;write;copy 11\nidle 5\n";
+        assert_eq!(profile.stacks().unwrap().folded(), expected);
+        let notes = profile.notes().join("\n");
+        assert!(notes.contains("only the second was read"), "{notes}");
+        assert!(notes.contains("left out: 1 stacks whose second count is 0"), "{notes}");
+    }
+
+    #[test]
+    fn folded_names_may_end_in_numbers() {
+        let profile = read(b"a;item 3 4\na;c 6\n").unwrap();
+        assert_eq!(profile.stacks().unwrap().folded(), "a;c 6\na;item 3 4\n");
+        assert!(profile.notes()[0].contains("1 of 2 lines end in two numbers"));
+        assert_eq!(read(b"worker 3 4\n").unwrap().stacks().unwrap().folded(), "worker 3 4\n");
+    }
+
+    #[test]
+    fn folded_modules_of_dtrace_are_no_part_of_names() {
+        let dtrace = "\n  kernel`acpi_cpu_c1+0x6d\n  kernel`cpu_idle+0x7e\n  kernel`fork_exit+0x7e\n\
+                      7\n\n  ixl.ko`ixl_rx+0x12\n  kernel`fork_exit+0x7e\n  3\n";
+        let folded = "kernel`fork_exit;kernel`cpu_idle;kernel`acpi_cpu_c1 7\n\
+                      kernel`fork_exit;ixl.ko`ixl_rx+0x12 3\n";
+        let [dtrace, folded] = [dtrace, folded].map(|text| read(text.as_bytes()).unwrap());
+        assert_eq!((dtrace.format, folded.format), (Format::Dtrace, Format::Folded));
+        assert_eq!(dtrace.stacks(), folded.stacks());
+        let divided = FilteredProfile::of(&folded, &Filter::default(), false);
+        assert_eq!(
+            (divided.summary.idle_share, divided.summary.top[0].name.as_str()),
+            (0.7, "ixl_rx")
+        );
     }
 
     prop_compose! {
@@ -88,7 +160,7 @@ mod tests {
         ) {
             let mut stacks = Stacks::default();
             for (frames, count) in lines {
-                stacks.add(frames.iter().map(|f| Frame::from(f.as_str())).collect(), count);
+                stacks.add(frames.iter().map(|f| Frame::from(normal(f))).collect(), count);
             }
             let profile = read(stacks.folded().as_bytes()).unwrap();
             prop_assert_eq!(profile.content, Content::Stacks(stacks));

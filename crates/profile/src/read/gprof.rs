@@ -30,7 +30,7 @@ fn is_flat_heading(text: &str) -> bool {
 pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
     notes.unit = "seconds".to_owned();
     let mut reader = Reader::default();
-    let mut part = Part::Prose;
+    let mut part = Part::Start;
     let (mut flat, mut graph) = (false, false);
     for (number, line) in lines(text) {
         let trimmed = line.trim();
@@ -51,7 +51,8 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
             part = Part::Prose;
         }
         let known = match part {
-            Part::Prose => true,
+            Part::Start => trimmed.is_empty(),
+            Part::Prose => !notes.is_foreign(line),
             Part::Flat => trimmed.is_empty() || reader.flat_row(trimmed),
             Part::Graph => reader.graph_line(line),
         };
@@ -69,6 +70,9 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
 
 /// Listing that a line belongs to.
 enum Part {
+    /// Before the first heading.
+    Start,
+    /// Explanations of a table.
     Prose,
     Flat,
     Graph,

@@ -1,125 +1,201 @@
-//! Reads the text of `perf script` (perf-script(1), Linux 6.1 and newer).
+//! Reads the text of `perf script` (perf-script(1), from Linux 3.2 on).
 //!
 //! A sample is a header line, the stack with the innermost frame first, and an empty line. Without
-//! `-g` the only frame is in the header line. Frames have the form `address symbol+offset
-//! (object)`, where offset and object may be missing.
+//! `-g` the only frame is in the header line. Some versions print an empty line between header and
+//! stack; the oldest do not indent frames.
+//!
+//! A sample weighs as many events as its period, as in `perf report`: with a fixed frequency the
+//! kernel adapts the period, from 1 at the start. Different events measure different things and are
+//! never summed: as in stackcollapse-perf.pl, the first one is read.
 
-use super::perf_header::{Header, timed, timeless};
-use super::{Notes, lines, without_offset};
+use super::perf_frame::{frame, is_indented, is_source, is_unindented};
+use super::perf_header::{Header, header, timed, timeless};
+use super::{Notes, lines};
 use crate::samples::{Samples, SamplesBuilder};
 use crate::stacks::is_resolved;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Returns true for a header with a time, or a frame indented as perf prints it.
+/// Returns true for a header with a time, or a frame.
 pub(super) fn is_sample(line: &str) -> bool {
-    let indented = line.starts_with('\t') || line.starts_with("        ");
-    // Excludes DTrace's CPU and probe columns: addresses are longer.
-    let long = |line: &str| line.split_whitespace().next().is_some_and(|a| a.len() >= 4);
-    timed(line).is_some() || (indented && long(line) && frame(line).is_some())
+    timed(line).is_some() || is_indented(line) || is_unindented(line)
 }
 
 pub(super) fn read(text: &str, notes: &mut Notes) -> Samples {
     let mut reader = Reader::default();
     let mut lines = lines(text).peekable();
     while let Some((number, line)) = lines.next() {
+        // perf indents frames by a tab or blanks, and headers by blanks only.
+        let is_stack = line.starts_with('\t') || (reader.is_in_sample() && is_indented(line));
+        let header = if is_stack { timed(line) } else { header(line) };
         if line.trim().is_empty() {
-            reader.end_of_sample();
+            reader.blank_line();
         } else if line.starts_with('#') {
-        } else if let Some(header) = timed(line) {
+        } else if let Some(header) = header {
             reader.header(header);
-        } else if line.starts_with(char::is_whitespace) && frame(line).is_some() {
-            reader.frames.extend(frame(line));
-        } else if lines.peek().is_some_and(|(_, next)| is_sample(next) && timed(next).is_none()) {
+        } else if let Some(frame) = reader.frame(line) {
+            reader.frames.push(frame);
+        } else if reader.is_in_sample() && is_source(line) {
+            notes.left_out("source lines", 1);
+        } else if !reader.is_in_sample()
+            && lines.peek().is_some_and(|(_, next)| is_indented(next) || is_unindented(next))
+            && !notes.is_foreign(line)
+        {
             reader.header(timeless(line));
         } else {
             notes.unknown(number, line);
         }
     }
     reader.end_of_sample();
-    if reader.lost > 0 {
-        notes.remark(format!("perf itself lost samples: {} such records", reader.lost));
-    }
-    if reader.events.len() > 1 {
-        let events: Vec<String> =
-            reader.events.iter().map(|(event, count)| format!("{event} ({count})")).collect();
-        notes.remark(format!(
-            "samples of several events are counted together: {}",
-            events.join(", ")
-        ));
-    }
-    reader.samples.finish()
+    reader.finish(notes)
 }
 
 #[derive(Default)]
 struct Reader<'a> {
     samples: SamplesBuilder,
     header: Option<Header<'a>>,
+    /// True if an empty line followed the header.
+    is_header_closed: bool,
     /// Frames of the current sample, innermost first.
     frames: Vec<Cow<'a, str>>,
-    /// Number of samples by event.
-    events: BTreeMap<&'a str, usize>,
-    /// Number of records of lost samples.
-    lost: usize,
+    /// The event that is read: the first one. Empty until a header has an event.
+    event: &'a str,
+    /// Number of samples of each other event.
+    others: BTreeMap<&'a str, u64>,
+    /// Number of samples that were read, of these without period, and of these without header.
+    read: usize,
+    without_period: usize,
+    without_header: usize,
+    /// Number of records of lost samples, and of mappings, forks and the like.
+    lost: u64,
+    records: u64,
 }
 
 impl<'a> Reader<'a> {
+    /// Returns true between the header of a sample and the empty line that ends it.
+    fn is_in_sample(&self) -> bool {
+        !self.frames.is_empty() || (self.header.is_some() && !self.is_header_closed)
+    }
+
+    fn frame(&self, line: &'a str) -> Option<Cow<'a, str>> {
+        let has_sample = self.header.is_some() || !self.frames.is_empty();
+        let is_frame = line.starts_with(char::is_whitespace) || (has_sample && is_unindented(line));
+        frame(line).filter(|_| is_frame)
+    }
+
     fn header(&mut self, header: Header<'a>) {
         self.end_of_sample();
         // Records of mappings, forks and the like are not samples.
         if header.event.starts_with("PERF_RECORD_") || header.rest.starts_with("PERF_RECORD_") {
-            self.lost += usize::from(header.rest.starts_with("PERF_RECORD_LOST"));
+            let is_loss = header.rest.starts_with("PERF_RECORD_LOST");
+            *(if is_loss { &mut self.lost } else { &mut self.records }) += 1;
             return;
         }
-        *self.events.entry(header.event).or_default() += 1;
         let single = frame(header.rest);
         self.header = Some(header);
         self.frames.extend(single);
     }
 
+    /// Ends a sample, unless its stack may still follow.
+    fn blank_line(&mut self) {
+        if self.frames.is_empty() {
+            self.is_header_closed = true;
+        } else {
+            self.end_of_sample();
+        }
+    }
+
     fn end_of_sample(&mut self) {
+        self.is_header_closed = false;
         let header = self.header.take();
-        if header.is_none() && self.frames.is_empty() {
+        let mut frames = std::mem::take(&mut self.frames);
+        if header.is_none() && frames.is_empty() {
             return;
         }
+        self.without_header += usize::from(header.is_none());
         let header = header.unwrap_or_default();
-        if self.frames.is_empty() {
-            self.frames.push(Cow::Borrowed("[unknown]"));
+        if self.event.is_empty() {
+            self.event = header.event;
         }
-        let resolved = self.frames.first().is_some_and(|leaf| is_resolved(leaf));
+        if !header.event.is_empty() && header.event != self.event {
+            *self.others.entry(header.event).or_default() += 1;
+            return;
+        }
+        if frames.is_empty() {
+            frames.push(Cow::Borrowed("[unknown]"));
+        }
+        self.read += 1;
+        self.without_period += usize::from(header.place.period.is_none());
+        let resolved = frames.first().is_some_and(|leaf| is_resolved(leaf));
         let comm = Some(header.comm).filter(|comm| !comm.is_empty());
-        let frames = comm.into_iter().chain(self.frames.iter().rev().map(AsRef::as_ref));
+        let frames = comm.into_iter().chain(frames.iter().rev().map(AsRef::as_ref));
         self.samples.add(frames, header.place, resolved);
-        self.frames.clear();
+    }
+
+    fn finish(self, notes: &mut Notes) -> Samples {
+        notes.read = self.read;
+        let event = without_precision(self.event);
+        notes.event = Some(event.clone()).filter(|event| !event.is_empty());
+        if self.without_period < self.read {
+            notes.unit = unit(&event);
+            if self.without_period > 0 {
+                notes.remark(format!(
+                    "{} of {} samples have no period and count as 1 {}",
+                    self.without_period, self.read, notes.unit
+                ));
+            }
+        }
+        if self.without_header > 0 && self.without_header < self.read {
+            notes.remark(format!("{} stacks have no header, so no process", self.without_header));
+        }
+        if self.lost > 0 {
+            notes.remark(format!("perf itself lost samples: {} such records", self.lost));
+        }
+        if !self.others.is_empty() {
+            notes.remark(format!(
+                "events are never summed: only {} was read ({} samples)",
+                self.event, self.read
+            ));
+        }
+        for (event, count) in self.others {
+            notes.left_out(&format!("samples of {event}"), count);
+        }
+        notes.left_out("records that are no samples", self.records);
+        self.samples.finish()
     }
 }
 
-/// Symbol of `address symbol+offset (object)`; if unknown, a placeholder with the object's name.
-fn frame(line: &str) -> Option<Cow<'_, str>> {
-    let line = line.trim();
-    let (address, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    if address.is_empty() || !address.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
+/// Event without the modifiers that do not change what is counted: how precise its addresses are,
+/// and that the host counts. `cycles:P` and `cycles:pppH` are `cycles`; `cycles:u` is another event.
+fn without_precision(event: &str) -> String {
+    match modifiers(event) {
+        Some((name, modifiers)) => {
+            let kept = modifiers.replace(['p', 'P', 'H'], "");
+            if kept.is_empty() { name.to_owned() } else { format!("{name}:{kept}") }
+        }
+        None => event.to_owned(),
     }
-    let rest = rest.trim_start();
-    let (symbol, object) = match rest.rfind(" (") {
-        Some(at) if rest.ends_with(')') => (rest[..at].trim_end(), &rest[at + 2..rest.len() - 1]),
-        _ => (rest, ""),
-    };
-    // An inlined function has its own symbol, not an object.
-    let symbol = without_offset(symbol);
-    if !symbol.is_empty() && symbol != "[unknown]" {
-        return Some(Cow::Borrowed(symbol));
-    }
-    match object.rsplit('/').next() {
-        None | Some("" | "[unknown]") => Some(Cow::Borrowed("[unknown]")),
-        Some(name) => Some(Cow::Owned(format!("[unknown {}]", name.trim_matches(['[', ']'])))),
+}
+
+/// Divides an event from its modifiers (perf-list(1)). `None` if it has none.
+fn modifiers(event: &str) -> Option<(&str, &str)> {
+    let (name, modifiers) = event.rsplit_once(':')?;
+    let are_modifiers = modifiers.chars().all(|c| "ukhIGHpPSDWeb".contains(c));
+    (!name.is_empty() && are_modifiers).then_some((name, modifiers))
+}
+
+/// Unit of periods: clocks count nanoseconds.
+fn unit(event: &str) -> String {
+    match modifiers(event).map_or(event, |(name, _)| name) {
+        "cpu-clock" | "task-clock" => "ns".to_owned(),
+        "" => "events".to_owned(),
+        name => name.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Content, Format, Samples, Weight, read};
+    use crate::{Content, Filter, FilteredProfile, Format, Samples, Weight, read};
 
     fn samples(text: &str) -> (Samples, crate::Profile) {
         let profile = read(text.as_bytes()).unwrap();
@@ -153,17 +229,17 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
     fn perf_default_output_is_read() {
         let (samples, profile) = samples(TEXT);
         assert_eq!(
-            samples.stacks(Weight::Sample).folded(),
-            "my proc;[unknown] 1\n\
-             my proc;[unknown];std::map<int, (anon)>::at;[unknown my proc];ip_rcv 1\n\
-             swapper;do_idle;mwait_idle_with_hints.constprop.0 1\n"
+            samples.stacks(Weight::Period).folded(),
+            "my proc;[unknown] 2004008\n\
+             my proc;[unknown];std::map<int, (anon)>::at;[unknown my proc];ip_rcv 2004008\n\
+             swapper;do_idle;mwait_idle_with_hints.constprop.0 2004008\n"
         );
         let (first, frames) = samples.iter().next().unwrap();
         assert_eq!(
             (first.cpu, first.pid, first.time_ns),
             (Some(1), Some(0), Some(25_220_000_001_000))
         );
-        assert_eq!((first.period, frames.len()), (2_004_008, 3));
+        assert_eq!((first.period, frames.len()), (Some(2_004_008), 3));
         assert!((samples.resolved_share() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!((profile.unknown.count, profile.remarks), (0, vec![]));
     }
@@ -171,13 +247,13 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
     #[test]
     fn perf_missing_fields_are_tolerated() {
         let (names, _) = samples("sh \n\t            9ca3 main\n\t            9cb3 start\n\n");
-        assert_eq!(names.stacks(Weight::Sample).folded(), "sh;start;main 1\n");
+        assert_eq!(names.stacks(Weight::Period).folded(), "sh;start;main 1\n");
         let (bare, _) = samples("\t            9ca3 main\n\n\t            9ca3 main\n");
-        assert_eq!(bare.stacks(Weight::Sample).folded(), "main 2\n");
+        assert_eq!(bare.stacks(Weight::Period).folded(), "main 2\n");
         let (single, _) = samples("  sh 7 [000] 1.5: 9 cycles:  9ca3 main+0x1 (/bin/sh)\n");
         assert_eq!(single.stacks(Weight::Period).folded(), "sh;main 9\n");
         let (address, _) = samples("sh 7 1.5: \n\t            9ca3\n");
-        assert_eq!(address.stacks(Weight::Sample).folded(), "sh;[unknown] 1\n");
+        assert_eq!(address.stacks(Weight::Period).folded(), "sh;[unknown] 1\n");
     }
 
     #[test]
@@ -187,14 +263,102 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
              sh 7 1.0: PERF_RECORD_LOST lost 12\n{TEXT}sh 7 1.5: 1 cache-misses: \n\t 9ca3 main\nwhat\n"
         );
         let (samples, profile) = samples(&text);
-        assert_eq!(samples.len(), 4);
-        assert!(profile.remarks[0].contains("lost samples: 1"), "{:?}", profile.remarks);
+        assert_eq!(samples.len(), 3);
+        let notes = profile.notes().join("\n");
+        assert!(notes.contains("lost samples: 1"), "{notes}");
+        assert!(notes.contains("only cycles:P was read (3 samples)"), "{notes}");
         assert!(
-            profile.remarks[1].contains("cache-misses (1), cycles:P (3)"),
-            "{:?}",
-            profile.remarks
+            notes.contains("left out: 1 samples of cache-misses, 1 records that are no samples"),
+            "{notes}"
         );
         assert_eq!(profile.unknown.first, [(21, "what".to_owned())]);
+    }
+
+    #[test]
+    fn perf_source_lines_are_no_processes() {
+        let (samples, profile) = samples(
+            "eth 5 [000] 9.000001:    500 cycles: \n\
+             \tffffffff81a0 ip_rcv+0x5b ([kernel.kallsyms])\n  ip.c:54\n\
+             \tffffffff81b0 net_rx+0x1f ([kernel.kallsyms])\n  dev.c:66 (discriminator 3)\n\
+             \tffffffff81c0 softirq+0x1f ([kernel.kallsyms])\n  [kernel.kallsyms][ffffffff81c0]\n\n",
+        );
+        assert_eq!(samples.stacks(Weight::Sample).folded(), "eth;softirq;net_rx;ip_rcv 1\n");
+        assert_eq!(profile.notes(), ["left out: 3 source lines"]);
+    }
+
+    #[test]
+    fn perf_empty_line_after_header_ends_no_sample() {
+        let (samples, profile) = samples(
+            "swapper 0 [001] 9.000001:    70 cycles: \n\n\tffffffff81a0 do_idle+0x1f ([k])\n\n\
+             eth 5 [001] 9.000002:    70 cycles: \n\n\
+             eth 5 [001] 9.000003:    70 cycles: \n\n\tffffffff81b0 ip_rcv ([k])\n\n",
+        );
+        let stacks = "eth;[unknown] 1\neth;ip_rcv 1\nswapper;do_idle 1\n";
+        assert_eq!(samples.stacks(Weight::Sample).folded(), stacks);
+        assert!(profile.notes().is_empty(), "{:?}", profile.notes());
+    }
+
+    #[test]
+    fn perf_header_without_time_has_process_and_event() {
+        let text = "perf    90 cycles: \n\tffffffff8110 f ([k])\n\n\
+                    rx-0   91 cycles: \n\tffffffff8120 g ([k])\n\n\
+                    rx-0   92 cycles: \n\tffffffff8120 g ([k])\n\n\
+                    rx-0   91 instructions: \n\tffffffff8120 g ([k])\n\n";
+        let (samples, profile) = samples(text);
+        assert_eq!(samples.stacks(Weight::Period).folded(), "perf;f 1\nrx-0;g 2\n");
+        let divided = FilteredProfile::of(&profile, &Filter::default(), false);
+        assert!((divided.summary.harness_share - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(profile.event.as_deref(), Some("cycles"));
+        let notes = profile.notes().join("\n");
+        assert!(notes.contains("only cycles was read (3 samples)"), "{notes}");
+        assert!(notes.contains("left out: 1 samples of instructions"), "{notes}");
+    }
+
+    #[test]
+    fn perf_samples_weigh_by_period() {
+        let start = "boot 7 [000] 1.000000:   2 cycles:P: \n\tffffffff8100 start ([k])\n\n";
+        let later = "net 8 [000] 2.000000:  996 cycles:P: \n\tffffffff8200 lookup ([k])\n\n";
+        let (samples, profile) = samples(&format!("{start}{start}{later}"));
+        assert_eq!(samples.len(), 3);
+        let stacks = profile.stacks().unwrap();
+        assert_eq!(stacks.folded(), "boot;start 4\nnet;lookup 996\n");
+        assert_eq!((profile.unit.as_str(), profile.notes().len()), ("cycles", 0));
+        let bare = start.replace("   2 cycles:P: ", " cycles:P: ");
+        let mixed = read(format!("{bare}{later}").as_bytes()).unwrap();
+        assert_eq!(mixed.stacks().unwrap().total(), 997);
+        assert_eq!(mixed.notes(), ["1 of 2 samples have no period and count as 1 cycles"]);
+        let clock = later.replace("cycles:P", "cpu-clock:pppH");
+        assert_eq!(read(clock.as_bytes()).unwrap().unit, "ns");
+    }
+
+    #[test]
+    fn perf_frames_of_linux_3_2_have_no_indentation() {
+        let (samples, profile) = samples(
+            "java 1998 cycles:\nffffffff81000a00 wrmsr ([kernel.kallsyms])\n\
+             ffffffff81000b00 pmu_enable ([kernel.kallsyms])\n\n\
+             java 1998 cycles:\n    7f0a3c7b4d6d [unknown] (/tmp/perf-1.map)\n\n",
+        );
+        let expected = "java;[unknown perf-1.map] 1\njava;pmu_enable;wrmsr 1\n";
+        assert_eq!(samples.stacks(Weight::Period).folded(), expected);
+        assert_eq!((profile.unit.as_str(), profile.notes()), ("samples", vec![]));
+    }
+
+    #[test]
+    fn without_precision_keeps_other_modifiers() {
+        for (event, expected) in [
+            ("cycles:P", "cycles"),
+            ("cycles:pppH", "cycles"),
+            ("cycles:upp", "cycles:u"),
+            ("sched:sched_switch", "sched:sched_switch"),
+            ("cpu/cycles/P", "cpu/cycles/P"),
+            ("", ""),
+        ] {
+            assert_eq!(super::without_precision(event), expected);
+        }
+        assert_eq!(
+            (super::unit("cycles:u"), super::unit("task-clock:u")),
+            ("cycles".into(), "ns".into())
+        );
     }
 
     #[test]

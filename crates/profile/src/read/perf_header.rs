@@ -1,8 +1,9 @@
 //! Header line of each sample of `perf script`.
 //!
 //! The default form is `comm pid [cpu] seconds: period event:`, where CPU and period may be
-//! missing, `pid` may be `pid/tid`, and the name may contain blanks; `-F` can omit more. See
-//! perf-script(1) of Linux 6.1 and `process_event()` in tools/perf/builtin-script.c.
+//! missing, `pid` may be `pid/tid`, and the name may contain blanks; `-F` can omit every part, and
+//! older versions print no time. See perf-script(1) of Linux 6.1 and `process_event()` in
+//! tools/perf/builtin-script.c.
 
 use crate::samples::Place;
 
@@ -18,38 +19,106 @@ pub(super) struct Header<'a> {
     pub(super) rest: &'a str,
 }
 
-/// Parses a header with a time. Any text may precede it: the time is recognised by its form and by
-/// the process or CPU before it.
+/// Parses a header with a time that follows a process or CPU. Any text may precede these.
 pub(super) fn timed(line: &str) -> Option<Header<'_>> {
     let tokens: Vec<(usize, &str)> = tokens(line).collect();
     let at = (1..tokens.len()).find(|&at| {
         let before = tokens[at - 1].1;
         time_ns(tokens[at].1).is_some() && (cpu(before).is_some() || pid(before).is_some())
     })?;
-    let (start, time) = tokens[at];
-    let (comm, mut place) = before_time(&line[..start]);
+    Some(with_time(line, tokens[at]))
+}
+
+/// Parses a header: with a time, or with an event after a process, CPU or period. Lines of other
+/// programs can have these forms, so they identify no file.
+pub(super) fn header(line: &str) -> Option<Header<'_>> {
+    timed(line).or_else(|| timed_alone(line)).or_else(|| untimed(line))
+}
+
+/// Parses a header with a time but without process and CPU: `comm 25136.619758: 1000 cycles:`.
+fn timed_alone(line: &str) -> Option<Header<'_>> {
+    // perf prints micro- or nanoseconds.
+    let is_exact = |token: &str| {
+        token.split_once('.').is_some_and(|(_, fraction)| matches!(fraction.len(), 7 | 10))
+    };
+    let time = tokens(line).find(|(_, token)| time_ns(token).is_some() && is_exact(token))?;
+    let header = with_time(line, time);
+    (!header.event.is_empty() || header.rest.is_empty()).then_some(header)
+}
+
+fn with_time<'a>(line: &'a str, (start, time): (usize, &str)) -> Header<'a> {
+    let (comm, mut place) = before_time(&line[..start], true);
     place.time_ns = time_ns(time);
     let (period, event, rest) = after_time(&line[start + time.len()..]);
-    place.period = period;
-    Some(Header { comm, place, event, rest })
+    place.period = period.filter(|&period| period > 0);
+    Header { comm, place, event, rest }
 }
 
-/// Parses a header without a time: the name, possibly followed by process and CPU.
+/// Parses a header without a time: `comm pid [cpu] period event: rest`. The event follows a number
+/// or a CPU.
+fn untimed(line: &str) -> Option<Header<'_>> {
+    let tokens: Vec<(usize, &str)> = tokens(line).collect();
+    let at = (1..tokens.len()).find(|&at| {
+        let before = tokens[at - 1].1;
+        let is_number = before.parse::<u64>().is_ok() || pid(before).is_some();
+        is_event(tokens[at].1) && (is_number || cpu(before).is_some())
+    })?;
+    let (start, event) = tokens[at];
+    let (comm, place) = before_event(&line[..start], true);
+    let rest = line[start + event.len()..].trim();
+    Some(Header { comm, place, event: event.trim_end_matches(':'), rest })
+}
+
+/// Parses `comm pid [cpu] period`. The last number is a period, not the process, if a process or
+/// CPU precedes it, or if it has the width of perf's column of periods.
+fn before_event(text: &str, has_more: bool) -> (&str, Place) {
+    const WIDTH: usize = 10;
+    let mut tokens: Vec<(usize, &str)> = tokens(text).collect();
+    let Some((start, last)) = tokens.pop() else {
+        return ("", Place::default());
+    };
+    let end = start + last.len();
+    let is_period = match tokens.last() {
+        None => end >= WIDTH,
+        Some((before, word)) => {
+            cpu(word).is_some() || pid(word).is_some() || end - (before + word.len() + 1) >= WIDTH
+        }
+    };
+    match last.parse::<u64>() {
+        Ok(period) if is_period => {
+            let (comm, place) = before_time(&text[..start], has_more);
+            (comm, Place { period: Some(period).filter(|&period| period > 0), ..place })
+        }
+        _ => before_time(text, has_more),
+    }
+}
+
+/// Parses a header that is recognised only by the stack below it: the name, possibly followed by
+/// process, CPU and period, or by the event.
 pub(super) fn timeless(line: &str) -> Header<'_> {
-    let (comm, place) = before_time(line);
-    Header { comm, place, ..Header::default() }
+    let text = line.trim_end();
+    let (name, last) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
+    let (name, event) =
+        if is_event(last) { (name, last.trim_end_matches(':')) } else { (text, "") };
+    let (comm, place) = before_event(name, false);
+    Header { comm, place, event, rest: "" }
 }
 
-/// Parses `comm pid [cpu]`, where everything but the name may be missing.
-fn before_time(text: &str) -> (&str, Place) {
+/// Parses `comm pid [cpu]`, where everything may be missing. A single number is the process if
+/// `has_more` is true (the line continues), otherwise a name.
+fn before_time(text: &str, has_more: bool) -> (&str, Place) {
     let mut place = Place::default();
     let mut rest = text.trim();
-    if let Some((before, last)) = split_last(rest)
+    let divide = |text| match split_last(text) {
+        None if has_more => ("", text),
+        divided => divided.unwrap_or((text, "")),
+    };
+    if let (before, last) = divide(rest)
         && let Some(number) = cpu(last)
     {
         (place.cpu, rest) = (Some(number), before);
     }
-    if let Some((before, last)) = split_last(rest)
+    if let (before, last) = divide(rest)
         && let Some(number) = pid(last)
     {
         (place.pid, rest) = (Some(number), before);
@@ -61,6 +130,10 @@ fn before_time(text: &str) -> (&str, Place) {
 fn after_time(text: &str) -> (Option<u64>, &str, &str) {
     let mut rest = text.trim();
     let mut period = None;
+    // perf prints a blank after a period, but not after an address.
+    if text.ends_with(' ') && rest.bytes().all(|byte| byte.is_ascii_digit()) {
+        return (rest.parse().ok(), "", "");
+    }
     if let Some((first, after)) = split_first(rest)
         && let Ok(number) = first.parse::<u64>()
         // A bare address may consist of digits only.
@@ -74,6 +147,13 @@ fn after_time(text: &str) -> (Option<u64>, &str, &str) {
         }
         _ => (period, "", rest),
     }
+}
+
+/// Returns true for the name of an event with its colon: `cycles:P:`, `sched:sched_switch:`.
+fn is_event(token: &str) -> bool {
+    let name = token.strip_suffix(':').unwrap_or_default().trim_end_matches(':');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Parses seconds followed by a colon, `25136.619758:`, as nanoseconds.
@@ -151,6 +231,32 @@ mod tests {
     }
 
     #[test]
+    fn header_reads_lines_without_time() {
+        let of = |line| header(line).map(|h| (h.comm, h.place.pid, h.place.period, h.event));
+        for (line, expected) in [
+            ("perf   100 cycles: ", ("perf", Some(100), None, "cycles")),
+            ("java  3278/3279 [001] cpu-clock: ", ("java", Some(3278), None, "cpu-clock")),
+            (
+                "V8 Worker 25 [001]       1000 cycles:P: ",
+                ("V8 Worker", Some(25), Some(1000), "cycles:P"),
+            ),
+            ("sh    12       1000 cycles:u: ", ("sh", Some(12), Some(1000), "cycles:u")),
+            ("eth-worker       1000 cycles: ", ("eth-worker", None, Some(1000), "cycles")),
+            ("    200 cycles: ", ("", Some(200), None, "cycles")),
+            ("      1000 cycles: ", ("", None, Some(1000), "cycles")),
+            ("sh 10.000001:       1000 cycles: ", ("sh", None, Some(1000), "cycles")),
+            ("10.000001: sched:sched_switch: ", ("", None, None, "sched:sched_switch")),
+            ("    200 [001] 10.000001: cycles: ", ("", Some(200), None, "cycles")),
+            ("sh 7 1.5:          0 cycles: ", ("sh", Some(7), None, "cycles")),
+        ] {
+            assert_eq!(of(line), Some(expected), "{line}");
+        }
+        for line in ["note: this", "a;b 12", "  ip_input.c:540", "sh", "at 12:30: done", "x 5 3:"] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn timeless_reads_the_name() {
         let header = timeless("napi/eth0-3 77 [002]");
         assert_eq!(
@@ -159,6 +265,10 @@ mod tests {
         );
         assert_eq!(timeless("rustc ").comm, "rustc");
         assert_eq!(timeless("12").comm, "12");
+        assert_eq!(
+            (timeless("my java cycles: ").comm, timeless("cycles:").event),
+            ("my java", "cycles")
+        );
     }
 
     #[test]

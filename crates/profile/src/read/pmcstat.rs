@@ -22,6 +22,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
         } else if let Some(entry) = entry(line) {
             // Events measure different things and are never summed.
             if events.len() <= 1 {
+                notes.read += 1;
                 reader.entry(entry);
             }
         } else if !line.trim().is_empty() {
@@ -30,9 +31,13 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     }
     reader.close(0);
     if let [(event, samples), others @ ..] = events.as_slice() {
+        notes.event = Some((*event).to_owned());
         if !others.is_empty() {
             let others: Vec<&str> = others.iter().map(|(event, _)| *event).collect();
             notes.remark(format!("only {event} was read, not {}", others.join(", ")));
+        }
+        for (event, samples) in others {
+            notes.left_out(&format!("samples of {event}"), *samples);
         }
         let read = reader.stacks.total();
         if read != *samples {
@@ -74,7 +79,7 @@ impl Reader {
         if let Some(callee) = self.path.last_mut() {
             callee.callers = callee.callers.saturating_add(count);
         }
-        let name = self.names.frame(name);
+        let name = self.names.function(name);
         self.path.push(Node { depth, name, count, callers: 0 });
     }
 

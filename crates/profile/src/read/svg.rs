@@ -1,11 +1,11 @@
 //! Converts flame graphs of flamegraph.pl (<https://github.com/brendangregg/FlameGraph>) and
 //! inferno back to stacks.
 //!
-//! The title of a rectangle has its count. The caller is the rectangle below it (above it in an
+//! The title of a rectangle has its count (until 2013, the text shown under the pointer). The caller is the rectangle below it (above it in an
 //! icicle graph). Frames that a graph omits as too narrow count as the caller's own.
 
-use super::Notes;
 use super::svg_elements::{Rectangle, drawn};
+use super::{Notes, ProfileError};
 use crate::stacks::{Frame, Names, Stacks};
 
 /// Frame for samples of the whole that no part has.
@@ -17,11 +17,19 @@ pub(super) fn is_svg(text: &str) -> bool {
     text.starts_with("<svg") || (text.starts_with("<?xml") && text.contains("<svg"))
 }
 
-pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
+pub(super) fn read(text: &str, notes: &mut Notes) -> Result<Stacks, ProfileError> {
     if !text.trim_end().ends_with("</svg>") {
         notes.remark("the end of the picture is missing: the file was cut off");
     }
-    let rectangles = drawn(text);
+    let (rectangles, unreadable) = drawn(text);
+    if rectangles.is_empty() {
+        return Err(ProfileError::Picture);
+    }
+    notes.read = rectangles.len();
+    let first = unreadable.first().map_or(0, |at| 1 + text[..*at].matches('\n').count());
+    for _ in &unreadable {
+        notes.unusable(first, "rectangles without a count (they count as their callers)");
+    }
     if let Some(first) = rectangles.first() {
         notes.unit.clone_from(&first.unit);
     }
@@ -39,7 +47,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
             notes.unit
         ));
     }
-    stacks
+    Ok(stacks)
 }
 
 /// Rectangles by their distance from the root, each row from left to right.
@@ -114,11 +122,11 @@ impl Tree {
         let mut names = Names::default();
         for (depth, row) in rows.iter().enumerate() {
             for (at, drawn) in row.iter().enumerate() {
-                let mut frames = vec![names.frame(&drawn.name)];
+                let mut frames = vec![names.function(&drawn.name)];
                 let (mut below, mut caller) = (depth, self.callers[depth][at]);
                 while let Some(at) = caller {
                     below -= 1;
-                    frames.push(names.frame(&rows[below][at].name));
+                    frames.push(names.function(&rows[below][at].name));
                     caller = self.callers[below][at];
                 }
                 if frames.last().is_some_and(|root| is_all(root)) {
@@ -137,7 +145,7 @@ impl Tree {
 
 /// Returns true for the root that drawing tools add.
 fn is_all(name: &str) -> bool {
-    matches!(name, "all" | "")
+    matches!(name, "all" | "all samples" | "")
 }
 
 /// Caller of `drawn` in the previous row: the rectangle with the largest common width. If several
@@ -167,7 +175,7 @@ fn caller(drawn: &Rectangle, row: &[Rectangle], left: &[u64]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Format, read};
+    use crate::{Format, ProfileError, read};
 
     fn picture(rectangles: &[(&str, u64, f64, u32, f64)]) -> String {
         let body: String = rectangles
@@ -218,5 +226,42 @@ mod tests {
         let text = picture(FLAMES);
         let profile = read(&text.as_bytes()[..text.len() - 90]).unwrap();
         assert!(profile.remarks[0].contains("cut off"), "{:?}", profile.remarks);
+    }
+
+    #[test]
+    fn svg_of_2011_has_counts_in_texts_for_the_pointer() {
+        let rect = |name: &str, count: u32, x: u32, y: u32| {
+            let info =
+                format!("onmouseover=\"s('{name} ({count} samples, 1%)')\" onmouseout=\"c()\"");
+            let place = format!("x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"15.0\"", 10 * count);
+            [
+                format!("<rect {place} rx=\"2\" {info} />\n<text x=\"3\" {info} >{name}</text>\n"),
+                format!("<g class=\"func_g\" {info}>\n<rect {place} rx=\"2\" />\n</g>\n"),
+            ]
+        };
+        let all = [
+            rect("all samples", 50, 10, 65),
+            rect("kernel`ip_input", 30, 10, 49),
+            rect("kernel`cpu_idle", 20, 310, 49),
+        ];
+        for form in 0..2 {
+            let body: String = all.iter().map(|rect| rect[form].as_str()).collect();
+            let text = format!("<?xml version=\"1.0\"?>\n<svg width=\"1200\">\n{body}</svg>\n");
+            let profile = read(text.as_bytes()).unwrap();
+            assert_eq!(profile.stacks().unwrap().folded(), "cpu_idle 20\nip_input 30\n");
+            assert!(profile.notes().is_empty(), "{:?}", profile.notes());
+        }
+    }
+
+    #[test]
+    fn svg_without_counts_is_refused() {
+        let graph =
+            "<svg width=\"9\">\n<g id=\"node1\"><title>main</title><polygon/></g>\n</svg>\n";
+        assert_eq!(read(graph.as_bytes()), Err(ProfileError::Picture));
+        let lost = picture(FLAMES).replace("b (30 samples, 1.00%)", "thirty");
+        let profile = read(lost.as_bytes()).unwrap();
+        assert!(profile.notes().iter().any(|note| note.contains("1 rectangles without a count")));
+        let most = lost.replace("a (", "a [").replace("b (", "b [");
+        assert!(matches!(read(most.as_bytes()), Err(ProfileError::Unusable { line: 4, .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! Rectangles of a flame graph, with the data in their titles.
+//! Rectangles of a flame graph, with the data in their titles or in the texts for the pointer.
 
 /// A drawn frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,19 +19,64 @@ pub(super) struct Rectangle {
     pub(super) is_differential: bool,
 }
 
-/// All rectangles whose title has a count.
-pub(super) fn drawn(text: &str) -> Vec<Rectangle> {
+/// All rectangles with a count, and the places (in bytes) of those whose count can't be read.
+pub(super) fn drawn(text: &str) -> (Vec<Rectangle>, Vec<usize>) {
     // Each title is followed by its rectangle, before the next title.
-    text.split("<title").skip(1).filter_map(element).collect()
+    let titled = elements(text, "<title", titled);
+    if !titled.0.is_empty() {
+        return titled;
+    }
+    // Until 2013, flamegraph.pl had only texts to show under the pointer.
+    elements(text, "onmouseover=\"s(", pointed)
+}
+
+/// Finds title and tag of a rectangle: from the beginning of the tag before a mark up to the mark,
+/// and from there to the next mark. `None` if there is no rectangle.
+type Finder = for<'a> fn(&'a str, &'a str) -> Option<(&'a str, &'a str)>;
+
+fn elements(text: &str, mark: &str, find: Finder) -> (Vec<Rectangle>, Vec<usize>) {
+    let (mut all, mut unreadable) = (Vec::new(), Vec::new());
+    let mut places = text.match_indices(mark).map(|(at, _)| at).peekable();
+    while let Some(at) = places.next() {
+        let before = &text[text[..at].rfind('<').unwrap_or(at)..at];
+        let after = &text[at + mark.len()..places.peek().copied().unwrap_or(text.len())];
+        let Some((title, tag)) = find(before, after) else { continue };
+        match rectangle(title, tag) {
+            Some(rectangle) => all.push(rectangle),
+            None => unreadable.push(at),
+        }
+    }
+    (all, unreadable)
 }
 
 /// ` >name (12 samples, 3.4%)</title><rect x="1" .../>`.
-fn element(text: &str) -> Option<Rectangle> {
+fn titled<'a>(_: &'a str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (title, rest) = text.split_once("</title>")?;
-    let title = unescape(title.split_once('>')?.1);
+    Some((title.split_once('>').map_or("", |(_, title)| title), next_rectangle(rest)?))
+}
+
+/// `<rect x="1" ... onmouseover="s('name (12 samples, 3.4%)')" />`, or the same in the group before
+/// the rectangle.
+fn pointed<'a>(before: &'a str, text: &'a str) -> Option<(&'a str, &'a str)> {
+    let (info, rest) = text.split_once(")\"")?;
+    let info = info.strip_prefix('\'').and_then(|info| info.strip_suffix('\'')).unwrap_or(info);
+    // The label of a rectangle has the same text.
+    let tag = match before.split_whitespace().next()? {
+        "<rect" => before,
+        "<g" => next_rectangle(rest)?,
+        _ => return None,
+    };
+    Some((info, tag))
+}
+
+fn next_rectangle(text: &str) -> Option<&str> {
+    let (_, tag) = text.split_once("<rect")?;
+    Some(tag.split_once('>')?.0)
+}
+
+fn rectangle(title: &str, rect: &str) -> Option<Rectangle> {
+    let title = unescape(title);
     let (name, count, unit, is_differential) = parse_title(&title)?;
-    let (_, rect) = rest.split_once("<rect")?;
-    let rect = rect.split_once('>')?.0;
     let (left, width, tolerance) = match (number(rect, "fg:x"), number(rect, "fg:w")) {
         // inferno gives samples exactly.
         (Some(x), Some(width)) => (x, width, 0.0),
@@ -42,13 +87,15 @@ fn element(text: &str) -> Option<Rectangle> {
     Some(Rectangle { name, count, unit, left, right, y, tolerance, is_differential })
 }
 
-/// `name (13,557,075 samples, 88.83%)`, `name (12 samples, 3.40%; +0.20%)`.
+/// `name (13,557,075 samples, 88.83%)`, `name (12 samples, 3.40%; +0.20%)`, and in differences of
+/// 2011 `name (-3 sample weight, 12 samples, 3.40%)`.
 fn parse_title(title: &str) -> Option<(String, u64, String, bool)> {
     let (name, rest) = title.trim().rsplit_once(" (")?;
     let (counted, share) = rest.strip_suffix(')')?.rsplit_once(", ")?;
-    let (count, unit) = counted.split_once(' ')?;
+    let weighed = counted.split_once(" sample weight, ");
+    let (count, unit) = weighed.map_or(counted, |(_, counted)| counted).split_once(' ')?;
     let digits: String = count.chars().filter(|c| !matches!(c, ',' | '\u{a0}' | '_')).collect();
-    let is_differential = share.contains(';');
+    let is_differential = share.contains(';') || weighed.is_some();
     share.contains('%').then_some(())?;
     Some((name.to_owned(), digits.parse().ok()?, unit.to_owned(), is_differential))
 }
@@ -126,6 +173,7 @@ mod tests {
             ("ip_rcv (2,771 samples, 0.02%)", Some(("ip_rcv", 2771, "samples", false))),
             ("f (int) (7 micro seconds, 100%)", Some(("f (int)", 7, "micro seconds", false))),
             ("f (7 samples, 1.20%; -0.30%)", Some(("f", 7, "samples", true))),
+            ("f (-3 sample weight, 7 samples, 1.20%)", Some(("f", 7, "samples", true))),
             ("Flame Graph", None),
             ("f (x samples, 1%)", None),
         ] {
@@ -145,8 +193,8 @@ mod tests {
         let text = "<title>Page</title><g class=\"f\"><title>f (3 samples, 1%)</title>\
                     <rect rx=\"2\" x=\"10.5\" y=\"7\" width=\"3.0\" height=\"15\"/></g>\
                     <g><title>g (1 samples, 1%)</title><rect x=\"1%\" y=\"7\" width=\"2%\" fg:x=\"5\" fg:w=\"6\"/></g>";
-        let all = drawn(text);
-        assert_eq!(all.len(), 2);
+        let (all, unreadable) = drawn(text);
+        assert_eq!((all.len(), unreadable.len()), (2, 0));
         assert_eq!((all[0].left, all[0].right, all[0].y), (10.5, 13.5, 7.0));
         assert!((all[0].tolerance - 0.11).abs() < 1e-12);
         assert_eq!((all[1].left, all[1].right, all[1].tolerance), (5.0, 11.0, 0.0));

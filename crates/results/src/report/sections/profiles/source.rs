@@ -126,7 +126,7 @@ impl Source {
         let per_sample = 1e9 / split.total().max(1) as f64;
         let record = ProfileRecord {
             source: format!("{source}, {} as published", profile.format),
-            remarks: profile.remarks.clone(),
+            remarks: profile.notes(),
             ..ProfileRecord::default()
         };
         let windows = vec![(split, rate)];

@@ -1,0 +1,121 @@
+//! Lines of a stack in the text of `perf script`; bpftrace's `kstack(perf)` has the same frames.
+//!
+//! Frames have the form `address symbol+offset (object)`, where offset and object may be missing.
+//! With `-F +srcline` or `-F +srccode`, each frame is followed by its place in the source.
+
+use crate::name::normal;
+use std::borrow::Cow;
+
+/// Symbol of a frame; if unknown, a placeholder with the object's name. `None` for other lines.
+pub(super) fn frame(line: &str) -> Option<Cow<'_, str>> {
+    let line = line.trim();
+    let (address, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim_start();
+    // DTrace's distributions have a number and a bar.
+    if !is_address(address, 1) || rest.starts_with('|') {
+        return None;
+    }
+    let (symbol, object) = match rest.rfind(" (") {
+        Some(at) if rest.ends_with(')') => (rest[..at].trim_end(), &rest[at + 2..rest.len() - 1]),
+        _ => (rest, ""),
+    };
+    // An inlined function has its own symbol, not an object.
+    if !symbol.is_empty() && symbol != "[unknown]" {
+        return Some(Cow::Borrowed(normal(symbol)));
+    }
+    match object.rsplit('/').next() {
+        None | Some("" | "[unknown]") => Some(Cow::Borrowed("[unknown]")),
+        Some(name) => Some(Cow::Owned(format!("[unknown {}]", name.trim_matches(['[', ']'])))),
+    }
+}
+
+/// Returns true for a frame without indentation, as perf of Linux 3.2 prints it: a long address,
+/// a symbol and an object.
+pub(super) fn is_unindented(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    !line.starts_with(char::is_whitespace)
+        && words.next().is_some_and(|address| is_address(address, 8))
+        && words.next().is_some()
+        && line.trim_end().ends_with(')')
+        && line.contains(" (")
+}
+
+/// Returns true for a frame indented as perf prints it.
+pub(super) fn is_indented(line: &str) -> bool {
+    let indented = line.starts_with('\t') || line.starts_with("        ");
+    // Excludes DTrace's CPU and probe columns: addresses are longer.
+    let is_long = line.split_whitespace().next().is_some_and(|word| is_address(word, 4));
+    indented && is_long && frame(line).is_some()
+}
+
+/// Returns true if a word is a hexadecimal number of at least `digits` digits.
+pub(super) fn is_address(word: &str, digits: usize) -> bool {
+    word.len() >= digits && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns true for the place of a frame in the source: `  ip_input.c:540`,
+/// `  ip_input.c:540 (discriminator 2)`, `  libc-2.33.so[27b25]`, `  ip_rcv+91`, `|540   code();`.
+pub(super) fn is_source(line: &str) -> bool {
+    let text = line.trim();
+    if text.starts_with('|') {
+        return true;
+    }
+    let text = text.split_once(" (discriminator ").map_or(text, |(place, _)| place);
+    let ends = |separator: char, is_digit: fn(&u8) -> bool| {
+        text.trim_end_matches(']').rsplit_once(separator).is_some_and(|(place, number)| {
+            let number = number.strip_prefix("0x").unwrap_or(number);
+            !place.is_empty() && !number.is_empty() && number.bytes().all(|b| is_digit(&b))
+        })
+    };
+    line.starts_with(char::is_whitespace)
+        && !text.contains(char::is_whitespace)
+        && (ends(':', u8::is_ascii_digit)
+            || ends('+', u8::is_ascii_digit)
+            || (text.ends_with(']') && ends('[', u8::is_ascii_hexdigit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_reads_symbols_and_placeholders() {
+        for (line, symbol) in [
+            ("\tffff81a0 ip_rcv+0x5b ([kernel.kallsyms])", Some("ip_rcv")),
+            ("  7ffc0001 [unknown] (/usr/bin/my proc)", Some("[unknown my proc]")),
+            ("  7ffc0002 std::map<int, (anon)>::at (inlined)", Some("std::map<int, (anon)>::at")),
+            ("  9ca3", Some("[unknown]")),
+            ("            1024 |@@@@          10", None),
+            ("  ip_input.c:540", None),
+            ("", None),
+        ] {
+            assert_eq!(frame(line).as_deref(), symbol, "{line}");
+        }
+    }
+
+    #[test]
+    fn is_unindented_requires_address_symbol_and_object() {
+        assert!(is_unindented("ffffffff81000a00 vfs_write ([kernel.kallsyms])"));
+        for line in ["java 19983 cycles:", "deadbeef 12 (x) 3", "beef f (x)", " ffffffff81 f (x)"] {
+            assert!(!is_unindented(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn is_source_accepts_forms_of_perf() {
+        for line in [
+            "  ip_input.c:540",
+            "  ??:0",
+            "  dev.c:6600 (discriminator 2)",
+            "  libc-2.33.so[27b25]",
+            "  [kernel.kallsyms][ffffffff814f9302]",
+            "  ip_rcv+91",
+            "|540        return x;",
+        ] {
+            assert!(is_source(line), "{line}");
+        }
+        for line in ["ip_input.c:540", "  what is this", "  note:", "  junk", "  a b:5"] {
+            assert!(!is_source(line), "{line}");
+        }
+    }
+}
