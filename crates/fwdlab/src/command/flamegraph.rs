@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
 use fwdlab_results::profile::draw::{self, Look, Side};
-use fwdlab_results::profile::{Filter, FilteredProfile, KeptPart};
+use fwdlab_results::profile::{self, Filter, FilteredProfile, KeptPart};
 use fwdlab_results::report::{self, ReportFile};
 use std::path::{Path, PathBuf};
 
@@ -121,22 +121,20 @@ fn difference(
     [named, other]: [&NamedProfile; 2],
     [before, after]: [&FilteredProfile; 2],
 ) -> anyhow::Result<String> {
-    if before.summary.unit != after.summary.unit {
-        let what = format!(
-            "{} counts {}, {} counts {}: record both in the same way",
-            named.name, before.summary.unit, other.name, after.summary.unit
-        );
-        return Err(CliError::Mistake(what).into());
+    let packets = [arguments.packets.or(named.packets), arguments.packets_other.or(other.packets)];
+    let is_per_packet = packets.iter().all(Option::is_some);
+    let sides = [(named.name.as_str(), &before.summary), (other.name.as_str(), &after.summary)];
+    let remark = profile::comparable(sides[0], sides[1], is_per_packet)
+        .map_err(|error| CliError::Mistake(error.to_string()))?;
+    if let Some(remark) = remark {
+        terminal::warn(&remark);
     }
     let (kept, scale) = ([before.kept.to_stacks(), after.kept.to_stacks()], "per packet");
-    let (weights, scale) =
-        match (arguments.packets.or(named.packets), arguments.packets_other.or(other.packets)) {
-            (Some(packets), Some(others)) => ([packets, others], scale),
-            // A share of the work, since numbers of packets are missing.
-            _ => {
-                ([before.kept.total(), after.kept.total()], "as shares of the work, not per packet")
-            }
-        };
+    let (weights, scale) = match packets.into() {
+        (Some(packets), Some(others)) => ([packets, others], scale),
+        // A share of the work, since numbers of packets are missing.
+        _ => ([before.kept.total(), after.kept.total()], "as shares of the work, not per packet"),
+    };
     let unit = before.summary.unit.clone();
     let look = Look {
         title: arguments

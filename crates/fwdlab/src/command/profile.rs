@@ -172,7 +172,8 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
             output.data["other"] = serde_json::to_value(&after.summary)?;
             let given = [arguments.packets, arguments.packets_other];
             let of = |at: usize| given[at].or(profiles[at].packets);
-            difference(arguments, [before, after], [of(0), of(1)], &table, &mut output)?;
+            let packets = [of(0), of(1)];
+            difference(arguments, &names, [before, after], packets, &table, &mut output)?;
         }
         _ => single(arguments, names[0], &divided[0], &table, &mut output)?,
     }
@@ -200,7 +201,7 @@ fn single(
 ) -> anyhow::Result<()> {
     let top = arguments.top;
     if let Some(function) = &arguments.function {
-        let around = neighbours(divided, function, name)?;
+        let around = neighbours(divided, profile::normal(function), name)?;
         output.blocks.push(document::neighbours(&around, top));
         output.data["neighbours"] = serde_json::to_value(&around)?;
         return Ok(());
@@ -216,7 +217,10 @@ fn single(
         }
     };
     output.blocks.push(document::functions(divided, by, top));
-    output.data["functions"] = serde_json::to_value(divided.kept.functions(by))?;
+    // A million functions take a gigabyte as JSON.
+    if arguments.form.is_json() {
+        output.data["functions"] = serde_json::to_value(divided.kept.functions(by))?;
+    }
     Ok(())
 }
 
@@ -238,6 +242,7 @@ fn neighbours(divided: &FilteredProfile, function: &str, file: &str) -> anyhow::
 
 fn difference(
     arguments: &Arguments,
+    names: &[&str],
     divided: [&FilteredProfile; 2],
     packets: [Option<f64>; 2],
     table: &Subsystems,
@@ -245,10 +250,10 @@ fn difference(
 ) -> anyhow::Result<()> {
     let [before, after] = divided;
     let unit = &before.summary.unit;
-    if *unit != after.summary.unit {
-        let what = format!("one file counts {unit}, the other {}", after.summary.unit);
-        return Err(CliError::Mistake(format!("{what}: record both in the same way")).into());
-    }
+    let is_per_packet = packets.iter().all(Option::is_some);
+    let sides = [(names[0], &before.summary), (names[1], &after.summary)];
+    let remark = profile::comparable(sides[0], sides[1], is_per_packet)
+        .map_err(|error| CliError::Mistake(error.to_string()))?;
     let is_given = arguments.packets.is_some() || arguments.packets_other.is_some();
     let are_stored = !is_given && packets.iter().all(Option::is_some);
     let (packets, figures) = match packets.into() {
@@ -275,6 +280,7 @@ fn difference(
         // A single start, or all measured runs combined, is no replicate: the report has intervals.
         changes.remarks = vec!["intervals are in the report, under `Where the time goes`".into()];
     }
+    changes.remarks.extend(remark);
     output.blocks.extend(document::changes(&changes, &figures, what, arguments.top));
     output.data["unit"] = figures.into();
     output.data["changes"] = serde_json::to_value(&changes)?;

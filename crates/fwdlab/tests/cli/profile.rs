@@ -110,7 +110,49 @@ fn profile_reads_standard_input() {
     child.stdin.take().unwrap().write_all(PERF.as_bytes()).unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
     let svg = std::fs::read_to_string(lab.path("x.svg")).unwrap();
-    has(&svg, &[">Mine</text>", "my proc (1 samples, 100.00%)"]);
+    has(&svg, &[">Mine</text>", "my proc (2,004,008 cycles, 100.00%)"]);
+}
+
+#[test]
+fn profiles_of_different_events_are_not_compared() {
+    let lab = lab();
+    lab.write("misses.txt", &PERF.replace("cycles:P", "cache-misses"));
+    let packets = ["--packets", "1e6", "--packets-other", "1e6"];
+    for command in ["profile", "flamegraph"] {
+        let ended = lab.fwdlab(&[command, "perf.txt", "misses.txt"]).expect(2);
+        has(&ended.stderr, &["perf.txt counts cycles, misses.txt counts cache-misses: record"]);
+        // Folded stacks do not contain their event.
+        lab.fwdlab(&[command, "perf.txt", "after.txt"]).expect(0);
+        let counted = [&[command, "perf.txt", "after.txt"][..], &packets].concat();
+        has(&lab.fwdlab(&counted).expect(2).stderr, &["counts cycles, after.txt counts samples"]);
+    }
+    let shares = lab.fwdlab(&["profile", "perf.txt", "after.txt"]).expect(0).stdout;
+    has(&shares, &["shares of cycles are compared with shares of samples"]);
+}
+
+#[test]
+fn profile_reports_what_it_left_out_in_every_form() {
+    let lab = lab();
+    let second = PERF.replace("cycles:P", "cache-misses");
+    lab.write("some.txt", &format!("{PERF}{second}what is this\n"));
+    for form in ["text", "markdown", "html", "mail"] {
+        let text = lab.fwdlab(&["profile", "some.txt", "--format", form]).expect(0).stdout;
+        has(&text, &["1 samples of cache-misses", "lines not understood: 1, the first is line 9"]);
+    }
+    let json = lab.fwdlab(&["profile", "some.txt", "--json"]).expect(0).json();
+    let summary = &json["summary"];
+    assert_eq!(summary["left_out"][0]["kind"], "samples of cache-misses");
+    assert_eq!(
+        (&summary["left_out"][0]["count"], &summary["unknown"]["count"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!((&summary["samples"], &summary["event"]), (&1.into(), &"cycles".into()));
+    lab.write("most.txt", &format!("{PERF}{}", "what is this\n".repeat(9)));
+    let ended = lab.fwdlab(&["profile", "most.txt"]).expect(2);
+    has(
+        &ended.stderr,
+        &["most.txt:5: line 5: 9 of 12 lines are not text of perf script", "next step"],
+    );
 }
 
 #[test]
