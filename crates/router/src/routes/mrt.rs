@@ -1,40 +1,121 @@
-//! Routes from a dump of a BGP table: MRT, type TABLE_DUMP_V2 (RFC 6396), in the uncompressed form
-//! of the files in the archives of RouteViews and RIPE RIS.
+//! Routes from a dump of a BGP table in MRT format (RFC 6396), in the uncompressed form of the files
+//! in the archives of RouteViews and RIPE RIS: TABLE_DUMP_V2, also with several paths from one peer
+//! (ADD-PATH, RFC 8050), and the older TABLE_DUMP.
 //!
-//! Of several routes to a prefix the first entry is used: a dump does not record which one its
-//! router used. Not supported: the older TABLE_DUMP, multicast, and several paths from one peer
-//! (RFC 8050); such records are counted, not read.
+//! Of several routes to a prefix the first one is used: a dump does not record which one its router
+//! used. Not supported: multicast, and RIB_GENERIC, whose ADD-PATH form writers encode differently.
+//! Such records are counted by type, as are prefixes without a next hop; [`Dump::check`] refuses a
+//! file that consists mainly of them.
+
+mod kind;
 
 use super::Routes;
-use crate::fib::{Address, NextHop, Prefix};
+use crate::fib::{Address, NextHop, Prefix, V4, V6};
+pub use kind::Kind;
+use kind::{TABLE_DUMP, TABLE_DUMP_V2};
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Time, type, subtype and length.
 const HEADER_BYTES: usize = 12;
-const TABLE_DUMP_V2: u16 = 13;
+/// Subtypes of TABLE_DUMP: address families.
+const AFI_IPV4: u16 = 1;
+const AFI_IPV6: u16 = 2;
+/// Subtypes of TABLE_DUMP_V2.
 const PEER_INDEX_TABLE: u16 = 1;
 const RIB_IPV4_UNICAST: u16 = 2;
 const RIB_IPV6_UNICAST: u16 = 4;
+const RIB_IPV4_UNICAST_ADDPATH: u16 = 8;
+const RIB_IPV6_UNICAST_ADDPATH: u16 = 10;
 
 /// Attributes of a route (RFC 4271, RFC 4760).
 const EXTENDED_LENGTH: u8 = 0x10;
 const NEXT_HOP: u8 = 3;
 const MP_REACH_NLRI: u8 = 14;
 
-/// Contents of a dump.
+/// Contents of a dump. Every record of the file is counted once: as a route, an alternative, a table
+/// of peers, or by the reason for leaving it out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// One route for each prefix.
     pub routes: Routes,
     /// Peers of the dumped router.
     pub peers: usize,
+    /// Tables of peers.
+    pub peer_tables: u64,
+    /// Further routes to a prefix in TABLE_DUMP, which has a record for each peer.
+    pub alternatives: u64,
     /// Prefixes whose first entry has no next hop; they are omitted.
     pub without_next_hop: u64,
     /// Prefixes that are repeated; the first occurrence is used.
     pub repeated: u64,
     /// Records of other kinds, by type and subtype.
-    pub skipped: BTreeMap<(u16, u16), u64>,
+    pub skipped: BTreeMap<Kind, u64>,
+    /// Offset of the first record that was left out.
+    first_left_out: Option<usize>,
+}
+
+impl Dump {
+    /// Number of records in the file.
+    pub fn records(&self) -> u64 {
+        self.used() + self.peer_tables + self.left_out()
+    }
+
+    /// Number of records that provided a route, or one more for a known prefix.
+    fn used(&self) -> u64 {
+        (self.routes.inet.len() + self.routes.inet6.len()) as u64 + self.alternatives
+    }
+
+    /// Number of records that were left out.
+    pub fn left_out(&self) -> u64 {
+        self.unusable() + self.repeated
+    }
+
+    fn unusable(&self) -> u64 {
+        self.without_next_hop + self.skipped.values().sum::<u64>()
+    }
+
+    /// Counts of the records that were left out, by kind; `None` if there are none.
+    pub fn remark(&self) -> Option<String> {
+        let skipped = self.skipped.iter().map(|(&kind, n)| format!("{n} x {}", kind::name(kind)));
+        let mut kinds: Vec<String> = skipped.collect();
+        for (count, what) in [
+            (self.without_next_hop, "without a next hop"),
+            (self.repeated, "with a repeated prefix"),
+        ] {
+            if count > 0 {
+                kinds.push(format!("{count} {what}"));
+            }
+        }
+        let (left_out, all) = (self.left_out(), self.records());
+        (left_out > 0)
+            .then(|| format!("{left_out} of {all} records left out: {}", kinds.join(", ")))
+    }
+
+    /// Refuses a dump without a route, or with more unusable records than usable ones.
+    ///
+    /// # Errors
+    /// The counts of both, at the first record that was left out.
+    pub fn check(&self) -> Result<(), MrtError> {
+        let (used, unusable) = (self.used(), self.unusable());
+        if used > 0 && unusable <= used {
+            return Ok(());
+        }
+        let what = match self.remark() {
+            Some(remark) if self.skipped.keys().any(|&kind| kind::is_update(kind)) => format!(
+                "{remark}; BGP4MP messages report changes and are no table\n  next step: give a \
+                 dump of the table, e.g. `rib.*` of RouteViews or `bview.*` of RIPE RIS"
+            ),
+            Some(remark) => format!(
+                "{remark}\n  next step: give a dump with unicast routes and their next hops \
+                 (TABLE_DUMP or TABLE_DUMP_V2)"
+            ),
+            None => {
+                "the dump contains no route\n  next step: give a dump with unicast routes".into()
+            }
+        };
+        Err(MrtError { offset: self.first_left_out.unwrap_or(0), what })
+    }
 }
 
 /// Reason why a file is not a valid dump.
@@ -53,7 +134,7 @@ pub struct MrtError {
 /// If the file is compressed, truncated, or contradicts itself.
 pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
     if let Some(program) = packed_by(file) {
-        let what = format!("the file is packed; unpack it with {program} first");
+        let what = format!("the file is packed; unpack it with `{program}` first");
         return Err(MrtError { offset: 0, what });
     }
     let mut reader = Reader::default();
@@ -64,12 +145,16 @@ pub fn read(file: &[u8]) -> Result<Dump, MrtError> {
     Ok(reader.dump)
 }
 
-/// Program that decompresses a file with this beginning.
-fn packed_by(file: &[u8]) -> Option<&'static str> {
+/// Returns the program that unpacks a file with this beginning; `None` if it is not packed.
+pub fn packed_by(file: &[u8]) -> Option<&'static str> {
     match file {
         [0x1f, 0x8b, ..] => Some("gunzip"),
+        [0x1f, 0x9d, ..] => Some("uncompress"),
         [b'B', b'Z', b'h', ..] => Some("bunzip2"),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("unxz"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("unzstd"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => Some("unlz4"),
+        [b'P', b'K', 3, 4, ..] => Some("unzip"),
         _ => None,
     }
 }
@@ -77,42 +162,67 @@ fn packed_by(file: &[u8]) -> Option<&'static str> {
 #[derive(Default)]
 struct Reader {
     dump: Dump,
-    inet: HashSet<Prefix<crate::fib::V4>>,
-    inet6: HashSet<Prefix<crate::fib::V6>>,
+    inet: HashSet<Prefix<V4>>,
+    inet6: HashSet<Prefix<V6>>,
 }
 
 impl Reader {
     fn record(&mut self, rest: &mut Bytes) -> Result<(), MrtError> {
+        let (begin, before) = (rest.at, self.dump.left_out());
         let mut header = rest.part(HEADER_BYTES, "the header of a record")?;
         let _seconds = header.u32()?;
         let (kind, subtype) = (header.u16()?, header.u16()?);
         let length = header.u32()? as usize;
         let mut body = rest.part(length, "a record")?;
         match (kind, subtype) {
-            (TABLE_DUMP_V2, PEER_INDEX_TABLE) => self.dump.peers = peers(&mut body)?,
-            (TABLE_DUMP_V2, RIB_IPV4_UNICAST) => {
-                if let Some(route) = self.route(&mut body)?
+            (TABLE_DUMP_V2, PEER_INDEX_TABLE) => {
+                self.dump.peers = peers(&mut body)?;
+                self.dump.peer_tables += 1;
+            }
+            (TABLE_DUMP_V2, RIB_IPV4_UNICAST | RIB_IPV4_UNICAST_ADDPATH) => {
+                let route = self.route(&mut body, subtype == RIB_IPV4_UNICAST_ADDPATH)?;
+                if let Some(route) = route
                     && first(&mut self.inet, route.0, &mut self.dump.repeated)
                 {
                     self.dump.routes.inet.push(route);
                 }
             }
-            (TABLE_DUMP_V2, RIB_IPV6_UNICAST) => {
-                if let Some(route) = self.route(&mut body)?
+            (TABLE_DUMP_V2, RIB_IPV6_UNICAST | RIB_IPV6_UNICAST_ADDPATH) => {
+                let route = self.route(&mut body, subtype == RIB_IPV6_UNICAST_ADDPATH)?;
+                if let Some(route) = route
                     && first(&mut self.inet6, route.0, &mut self.dump.repeated)
+                {
+                    self.dump.routes.inet6.push(route);
+                }
+            }
+            (TABLE_DUMP, AFI_IPV4) => {
+                if let Some(route) = self.route_of_peer(&mut body)?
+                    && first(&mut self.inet, route.0, &mut self.dump.alternatives)
+                {
+                    self.dump.routes.inet.push(route);
+                }
+            }
+            (TABLE_DUMP, AFI_IPV6) => {
+                if let Some(route) = self.route_of_peer(&mut body)?
+                    && first(&mut self.inet6, route.0, &mut self.dump.alternatives)
                 {
                     self.dump.routes.inet6.push(route);
                 }
             }
             other => *self.dump.skipped.entry(other).or_default() += 1,
         }
+        if self.dump.left_out() > before {
+            self.dump.first_left_out.get_or_insert(begin);
+        }
         Ok(())
     }
 
-    /// Reads a prefix with its first entry (RFC 6396, 4.3.2). The other entries are ignored.
+    /// Reads a prefix with its first entry (RFC 6396, 4.3.2), which with `has_path_id` contains a
+    /// path identifier (RFC 8050, 4.1). The other entries are ignored.
     fn route<A: Address>(
         &mut self,
         body: &mut Bytes,
+        has_path_id: bool,
     ) -> Result<Option<(Prefix<A>, NextHop)>, MrtError> {
         let _sequence = body.u32()?;
         let prefix = prefix(body)?;
@@ -121,6 +231,34 @@ impl Reader {
             return Ok(None);
         }
         let (_peer, _originated) = (body.u16()?, body.u32()?);
+        if has_path_id {
+            let _path = body.u32()?;
+        }
+        self.with_next_hop(body, prefix)
+    }
+
+    /// Reads the route of one peer (RFC 6396, 4.2).
+    fn route_of_peer<A: Address>(
+        &mut self,
+        body: &mut Bytes,
+    ) -> Result<Option<(Prefix<A>, NextHop)>, MrtError> {
+        let (_view, _sequence) = (body.u16()?, body.u16()?);
+        let width = usize::from(A::BITS / 8);
+        let bytes = body.bytes(width, "a prefix")?;
+        let place = body.at;
+        let prefix = containing(bytes, body.u8()?, place)?;
+        let (_status, _originated) = (body.u8()?, body.u32()?);
+        body.part(width, "the address of a peer")?;
+        let _system = body.u16()?;
+        self.with_next_hop(body, prefix)
+    }
+
+    /// Reads attributes and combines the next hop in them with `prefix`.
+    fn with_next_hop<A: Address>(
+        &mut self,
+        body: &mut Bytes,
+        prefix: Prefix<A>,
+    ) -> Result<Option<(Prefix<A>, NextHop)>, MrtError> {
         let length = body.u16()?.into();
         let mut attributes = body.part(length, "the attributes of a route")?;
         let place = attributes.at;
@@ -156,16 +294,23 @@ fn peers(body: &mut Bytes) -> Result<usize, MrtError> {
     Ok(count)
 }
 
-/// Reads a length and the bytes it needs. Bits after the prefix "may be anything" (RFC 4271, 4.3),
-/// and are set to 0.
+/// Reads a length and the bytes it needs.
 fn prefix<A: Address>(body: &mut Bytes) -> Result<Prefix<A>, MrtError> {
     let place = body.at;
     let length = body.u8()?;
+    // `containing` refuses a length beyond the address.
+    let bytes = usize::from(length.min(A::BITS)).div_ceil(8);
+    let bytes = body.bytes(bytes, "a prefix")?;
+    containing(bytes, length, place)
+}
+
+/// The prefix of this length, which is in the file at `place`. Bits after the prefix "may be
+/// anything" (RFC 4271, 4.3), and are set to 0.
+fn containing<A: Address>(bytes: &[u8], length: u8, place: usize) -> Result<Prefix<A>, MrtError> {
     if length > A::BITS {
         let what = format!("a prefix of {length} bits, where addresses have {}", A::BITS);
         return Err(MrtError { offset: place, what });
     }
-    let bytes = body.bytes(usize::from(length).div_ceil(8), "a prefix")?;
     let mut bits = 0;
     for (&byte, from_first) in bytes.iter().zip(1..) {
         bits |= u128::from(byte) << (u32::from(A::BITS) - 8 * from_first);
