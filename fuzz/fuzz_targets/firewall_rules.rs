@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
+use fwdlab_router::firewall::{SharedFirewall, StateConfig, StateTable, text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
@@ -12,6 +12,8 @@ fuzz_target!(|input: &str| {
             assert_eq!(text::read(&ruleset.to_string()).as_ref(), Ok(&ruleset));
             let config = StateConfig { kind: StateTable::None, ..StateConfig::default() };
             assert!(SharedFirewall::new(&ruleset, &config).is_ok());
+            assert_eq!(text::rule_lines(input).len(), ruleset.rules.len());
+            assert!(ruleset.shadowed().iter().all(|(rule, earlier)| earlier < rule));
         }
         Err(error) => assert!(error.line > 0 && error.column > 0 && !error.what.is_empty()),
     }

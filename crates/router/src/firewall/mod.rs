@@ -41,6 +41,7 @@ mod packet;
 mod quoted;
 mod rule;
 mod rules;
+mod shadowed;
 mod states;
 mod stats;
 pub mod text;

@@ -74,6 +74,16 @@ pub fn read_with(text: &str, resolve: &dyn Fn(&str) -> Option<u8>) -> Result<Rul
     Ok(ruleset)
 }
 
+/// Returns the line of each rule in an accepted text, from 1.
+pub fn rule_lines(text: &str) -> Vec<usize> {
+    let is_rule = |line: &str| {
+        let content = line.split('#').next().unwrap_or_default();
+        matches!(content.split_whitespace().next(), Some("pass" | "block"))
+    };
+    let numbered = text.lines().zip(1..);
+    numbered.filter(|(line, _)| is_rule(line)).map(|(_, number)| number).collect()
+}
+
 /// A word, a sign, or the end of a line (`"\n"`).
 #[derive(Clone, Copy, Debug)]
 struct Word<'a> {

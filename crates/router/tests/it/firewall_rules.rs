@@ -91,6 +91,46 @@ fn errors_include_line_and_column() {
 }
 
 #[test]
+fn shadowed_rules_are_found_with_their_cause() {
+    let shadowed = |written: &str| text::read(written).expect("rules").shadowed();
+    assert_eq!(
+        shadowed("block all\npass in proto udp from any to any port 7\npass out all"),
+        [(1, 0), (2, 0)]
+    );
+    for written in [
+        "pass in proto udp from any to any port 7\nblock all",
+        "block in\npass out",
+        "block local\npass all",
+        "block all\npass local",
+        "block in on 0\npass in",
+        "block proto tcp all flags S/SA\npass proto tcp all",
+        "block from 10.0.0.0/8\npass from 10.0.0.0/7",
+        "block inet\npass all",
+        "block proto udp from any to any port 5:9\npass proto udp from any to any port { 6, 10 }",
+        "block from !10.0.0.0/8\npass from 2001:db8::/32",
+        "table <a> { 10.0.0.0/9 }\nblock from <a>\npass from 10.0.0.0/8",
+    ] {
+        assert_eq!(shadowed(written), [], "{written}");
+    }
+    for written in [
+        "block inet\npass from 10.0.0.0/8",
+        "block from 10.0.0.0/8\npass from 10.1.0.0/16 keep state",
+        "block from !10.0.0.0/8\npass from 11.0.0.0/8",
+        "block from !10.1.0.0/16\npass from !10.0.0.0/8",
+        "block proto udp from any to any port 5:9\npass proto udp from any to any port { 6, 8:9 }",
+        "table <a> { 10.0.0.0/9 }\nblock from <a>\npass from 10.1.1.1",
+        "table <a> { 10.0.0.0/9 }\nblock from 10.0.0.0/8\npass from <a>",
+        "pass all\nblock all",
+    ] {
+        assert_eq!(shadowed(written), [(1, 0)], "{written}");
+    }
+    assert_eq!(
+        text::rule_lines("# a\n\ntable <t> {\n10.0.0.0/8 }\n pass all\ndefault block\nblock in"),
+        [5, 7]
+    );
+}
+
+#[test]
 fn standard_rulesets_match_other_devices() {
     let text = |standard| Ruleset::standard(standard).to_string();
     assert_eq!(text(Standard::None), "");
@@ -303,6 +343,23 @@ proptest! {
     #[test]
     fn rulesets_round_trip_through_text(ruleset in rulesets()) {
         prop_assert_eq!(text::read(&ruleset.to_string()), Ok(ruleset));
+    }
+
+    #[test]
+    fn shadowed_rules_decide_no_packet(ruleset in rulesets(), specs in prop::collection::vec(packets(), 1..64)) {
+        let shadowed = ruleset.shadowed();
+        for spec in &specs {
+            for direction in [Direction::In, Direction::Out, Direction::Local] {
+                // The evaluator lets rules without a direction decide about every packet.
+                let rules: Vec<Rule> = ruleset.rules.iter().cloned().map(|rule| match rule.direction {
+                    None if direction == Direction::Local => Rule { direction: Some(Direction::In), ..rule },
+                    _ => rule,
+                }).collect();
+                let ruleset = Ruleset { rules, ..ruleset.clone() };
+                let (_, rule) = decided(&ruleset, spec, direction, spec.port);
+                prop_assert!(shadowed.iter().all(|&(found, _)| found != rule), "{:?}: {}", spec, rule);
+            }
+        }
     }
 
     #[test]
