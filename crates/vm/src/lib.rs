@@ -7,7 +7,7 @@
 //! needs no privileges.
 //!
 //! [`linux`] boots a Linux guest: [`kernel`] finds kernel and modules, [`initrd`] builds the small
-//! system around them. [`freebsd`] boots a FreeBSD guest from a disk. Either is then a [`guest`].
+//! system around them, in which `modprobe` loads the modules that the kernel requests. [`freebsd`] boots a FreeBSD guest from a disk. Either is then a [`guest`].
 //! [`machine`] runs QEMU, [`console`] reads the guest's serial line and recognises panics, and
 //! [`wire`] connects the guest's data interfaces to this process. [`plugin`] and [`counts`] count,
 //! [`calls`] follows calls, and [`caches`] models caches. [`bursts`] collects the counts,
@@ -33,6 +33,7 @@ pub mod initrd;
 pub mod kernel;
 pub mod linux;
 pub mod machine;
+mod modprobe;
 pub mod plugin;
 pub mod probe;
 mod qemu;

@@ -4,7 +4,7 @@
 //! server with its own key: the same commands configure it as any other machine. Its first process
 //! loads the modules and then waits for a command before it brings any interface up. At that point
 //! fwdlab sets the gate of the counts: the address of its function is known only then, and code is
-//! translated when it first runs.
+//! translated when it first runs. Its modprobe(8) loads further modules when a ruleset needs them.
 
 use crate::console::Console;
 use crate::counts::CountFile;
@@ -13,6 +13,7 @@ use crate::guest::{self, Common, System};
 use crate::initrd::Initrd;
 use crate::kernel::Kernel;
 use crate::machine::{self, Accel, Boot, Model};
+use crate::modprobe;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,10 +32,11 @@ const PROGRAMS: [(&str, &str); 5] = [
 /// `sshd-auth` since 10.0 (Debian, Fedora, Arch, OpenSSH's own default).
 const SSHD_PARTS: [&str; 4] =
     ["/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh", "/usr/libexec"];
-/// Modules of firewalls.
+/// Modules of firewalls, loaded at boot.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
-/// Modules of rulesets that translate addresses.
-const NAT: [&str; 3] = ["nft_chain_nat", "nft_masq", "nft_nat"];
+/// Beginnings of the names of modules that are loaded when a ruleset needs them: chains and
+/// expressions of nftables, address translation, flow tables, loggers, connection tracking helpers.
+const REQUESTED: [&str; 2] = ["nft_", "nf_"];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
 const BOOT: Duration = Duration::from_secs(240);
 /// Printed after the modules are loaded, and when ssh answers.
@@ -48,8 +50,6 @@ pub struct Guest<'a> {
     pub kernel: &'a Kernel,
     /// True if the guest may need a firewall.
     pub firewall: bool,
-    /// True if rulesets may translate addresses.
-    pub nat: bool,
     /// Properties common to all systems.
     pub common: Common<'a>,
 }
@@ -93,10 +93,11 @@ impl Guest<'_> {
         if self.firewall {
             names.extend(FIREWALL);
         }
-        if self.nat {
-            names.extend(NAT);
-        }
         let modules = self.kernel.modules(&names)?;
+        let requested = match self.firewall {
+            true => self.kernel.modules_named(&REQUESTED)?,
+            false => Vec::new(),
+        };
         let mut initrd = Initrd::new();
         let read = |name: &str| {
             let path = directory.join(name);
@@ -117,9 +118,10 @@ impl Guest<'_> {
             script(&modules.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), model)
                 .as_bytes(),
         );
-        for (name, content) in &modules {
-            initrd.file(&format!("modules/{name}.ko"), 0o644, content);
+        for (name, content) in modules.iter().chain(&requested) {
+            initrd.file(&modprobe::place(name), 0o644, content);
         }
+        initrd.file(modprobe::PATH, 0o755, modprobe::script(&requested).as_bytes());
         initrd.file("etc/passwd", 0o644, PASSWD.as_bytes());
         initrd.file("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n");
         initrd.file("etc/ssh/sshd_config", 0o600, SSHD.as_bytes());
@@ -179,8 +181,9 @@ const SSHD: &str = "HostKey /etc/ssh/host_key\n\
 /// Returns the script of the guest's first process. The ssh server forks before it listens, so the
 /// script waits for that.
 fn script(modules: &[&str], model: Model) -> String {
-    let load: String = modules.iter().map(|name| format!("insmod /modules/{name}.ko\n")).collect();
-    let (poll, mac) = (model.poll(), machine::ADMIN_MAC);
+    let insmod = |name: &&str| format!("insmod /{}\n", modprobe::place(name));
+    let load: String = modules.iter().map(insmod).collect();
+    let (poll, mac, modprobe) = (model.poll(), machine::ADMIN_MAC, modprobe::PATH);
     let guest = machine::ADMIN.1;
     format!(
         "#!/bin/busybox sh\n\
@@ -192,6 +195,7 @@ fn script(modules: &[&str], model: Model) -> String {
          mount -t devtmpfs dev /dev\n\
          mkdir -p /dev/pts && mount -t devpts pts /dev/pts\n\
          echo 0 > /proc/sys/kernel/printk_devkmsg 2>/dev/null\n\
+         echo /{modprobe} > /proc/sys/kernel/modprobe 2>/dev/null\n\
          {load}\
          grep -E ' {poll}([[:space:]]|$)' /proc/kallsyms | sed 's/^/fwdlab: gate /'\n\
          echo '{LOADED}'\n\

@@ -202,6 +202,26 @@ fn cost_in(stacks: &[(Vec<&str>, f64)], function: &str, matches: impl Fn(&[&str]
     of.map(|(_, instructions)| instructions).sum()
 }
 
+/// The guest's kernel requests the modules of a ruleset: none of them are loaded before.
+#[test]
+fn ruleset_with_nat_is_counted() {
+    let Some(kernel) = kernel() else { return };
+    let kernel = kernel.to_string_lossy();
+    let ruleset = "nft 'add table ip nat; add chain ip nat out { type nat hook postrouting \
+                   priority 100; }; add rule ip nat out masquerade'";
+    let unloaded = "! grep -qE '^(nf_nat|nft_masq|nft_chain_nat) ' /proc/modules";
+    let arguments = ["--packets", "64", "--bursts", "2", "--flows", "32"];
+    let states: [&str; 5] = [&kernel, "--under", unloaded, "--change", ruleset];
+    let found = count(&[&states[..], &arguments].concat());
+    let found = found.unwrap_or_else(|error| panic!("{error}"));
+    let kernels = found["kernels"].as_array().expect("kernels");
+    assert_eq!(kernels.len(), 2, "{found:#}");
+    assert!(kernels.iter().all(|row| row["lost"] == 0), "{kernels:#?}");
+    // Exported, so no kernel inlines it; part of the translation of each packet.
+    let translation = of(&found, "nf_nat_packet");
+    assert!(translation[0].abs() < 0.1 && translation[1] > 10.0, "{translation:?}");
+}
+
 #[test]
 fn guest_that_does_not_forward_is_reported() {
     let Some(kernel) = kernel() else { return };

@@ -21,6 +21,7 @@ mod tests;
 use crate::error::VmError;
 pub use installed::{Installed, RUNNING, installed, running};
 pub use modules::Module;
+pub(crate) use modules::{aliases, dependencies, normalised};
 use root::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,6 +111,19 @@ impl Kernel {
             Some(directory) => modules::load(&modules::index(directory)?, names),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Reads the modules whose names, as `lsmod` prints them, begin with one of `beginnings`, and
+    /// their dependencies, as [`Kernel::modules`] does.
+    ///
+    /// # Errors
+    /// If a file can't be read or decompressed.
+    pub(crate) fn modules_named(&self, beginnings: &[&str]) -> Result<Vec<Module>, VmError> {
+        let Some(directory) = &self.modules else { return Ok(Vec::new()) };
+        let index = modules::index(directory)?;
+        let begins = |name: &&str| beginnings.iter().any(|begin| name.starts_with(begin));
+        let names: Vec<&str> = index.keys().map(String::as_str).filter(begins).collect();
+        modules::load(&index, &names)
     }
 }
 

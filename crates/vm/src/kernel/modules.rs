@@ -14,6 +14,8 @@ pub type Module = (String, Vec<u8>);
 
 /// Beginning of the list of dependencies, after the end of the previous string.
 const DEPENDS: &[u8] = b"\0depends=";
+/// Beginning of an alias, often the first string of its section.
+const ALIAS: &[u8] = b"alias=";
 /// Directories below `/`, and in packages, that contain modules by release.
 pub(super) const PLACES: [&str; 2] = ["usr/lib/modules", "lib/modules"];
 
@@ -79,8 +81,21 @@ fn add(
     Ok(())
 }
 
+/// Reads the names by which the kernel requests a module, without those that contain wildcards:
+/// the aliases of devices.
+pub(crate) fn aliases(content: &[u8]) -> Vec<String> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let starts = content.windows(ALIAS.len()).enumerate().filter(|(_, bytes)| *bytes == ALIAS);
+    let name = |(at, _): (usize, &[u8])| {
+        let name = content[at + ALIAS.len()..].split(|byte| *byte == 0).next()?;
+        let is_name = !name.is_empty() && name.iter().all(is_part);
+        is_name.then(|| String::from_utf8_lossy(name).into_owned())
+    };
+    starts.filter_map(name).collect()
+}
+
 /// Reads the names of the modules that a module depends on.
-fn dependencies(content: &[u8]) -> Vec<String> {
+pub(crate) fn dependencies(content: &[u8]) -> Vec<String> {
     let Some(at) = content.windows(DEPENDS.len()).position(|bytes| bytes == DEPENDS) else {
         return Vec::new();
     };
@@ -97,7 +112,7 @@ fn name(path: &Path) -> Option<String> {
 }
 
 /// Returns the kernel's form of a name: files may have hyphens instead.
-fn normalised(name: &str) -> String {
+pub(crate) fn normalised(name: &str) -> String {
     name.replace('-', "_")
 }
 

@@ -10,7 +10,7 @@ use crate::host::{Host, SshHost, SshSettings};
 use crate::links::{Link, Links, Peer, ProtectedRoute, mac, prefix};
 use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
-use fwdlab_model::settings::{self, DutKind, Nat, Settings, VmSettings};
+use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
 use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
 use fwdlab_vm::kernel::{self, Kernel};
@@ -249,7 +249,7 @@ impl Machines {
                 let name = vm.kernel.as_deref().unwrap_or_default();
                 let path = kernel_path(&self.experiment, name);
                 let kernel = &Kernel::find(&path, cache)?;
-                linux::Guest { kernel, firewall: true, nat: what.nat, common }.boot(directory)
+                linux::Guest { kernel, firewall: true, common }.boot(directory)
             }
         }
     }
@@ -285,8 +285,6 @@ struct What {
     /// Accelerator, which the settings may leave open.
     accel: Accel,
     queues: u16,
-    /// True if the kernel has the modules of rulesets that translate addresses.
-    nat: bool,
     /// Loader settings that the kernel read at boot.
     loader: BTreeMap<String, String>,
 }
@@ -303,8 +301,7 @@ impl What {
         // The way of counting and the open choice are no properties of the machine.
         let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
         let loader = settings.dut.remote.loader.clone();
-        let (queues, nat) = (settings.dut.queues, settings.dut.nat == Nat::Source);
-        What { kind: settings.dut.kind, vm, accel, queues, nat, loader }
+        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
     }
 
     fn name(&self) -> &str {

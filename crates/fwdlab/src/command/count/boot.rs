@@ -87,7 +87,7 @@ impl Subject {
         let running = match &self.kernel {
             Bootable::Linux(kernel) => {
                 let firewall = !arguments.change.is_empty() || !arguments.under.is_empty();
-                linux::Guest { kernel, firewall, nat: false, common }.boot(directory)
+                linux::Guest { kernel, firewall, common }.boot(directory)
             }
             Bootable::FreeBsd(image, kernel) => {
                 let kernel = kernel.as_deref();
