@@ -26,16 +26,25 @@ pub enum Detail {
 /// Lays the document out in lines of at most `width` columns (longer words are not split), with the
 /// conclusion last, in a mail first.
 pub fn lines(document: &Document<'_>, width: usize, detail: Detail) -> Vec<Line> {
+    laid_out(document, width, detail).lines
+}
+
+/// Lays the document out as [`lines`] does.
+pub(super) fn laid_out(document: &Document<'_>, width: usize, detail: Detail) -> Lines {
     let width = width.max(MIN_WIDTH);
-    let mut out = Lines { width, detail, indent: 0, gap: false, lines: Vec::new() };
+    let (lines, parts) = (Vec::new(), Vec::new());
+    let mut out = Lines { width, detail, indent: 0, gap: false, lines, parts, apart: true };
+    out.part(Unit::Line);
     out.paragraph(Tone::Heading, &document.title);
+    out.apart = true;
     // A terminal ends with the conclusion, a mail begins with it.
     let parts = [&document.blocks, &document.conclusion];
     let order = if detail == Detail::Mail { [parts[1], parts[0]] } else { parts };
     out.blocks(order[0]);
     out.gap |= !document.conclusion.is_empty();
+    out.apart = true;
     out.blocks(order[1]);
-    out.lines
+    out
 }
 
 /// Renders the document as one text.
@@ -49,22 +58,84 @@ pub(super) fn text(lines: Vec<Line>) -> String {
 }
 
 /// Lines written so far.
-struct Lines {
+pub(super) struct Lines {
     width: usize,
     detail: Detail,
     /// Blanks before each line.
     indent: usize,
     /// True if an empty line precedes the next line.
     gap: bool,
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
+    /// The same lines by part.
+    pub(super) parts: Vec<Part>,
+    /// True if the next item begins a part.
+    apart: bool,
+}
+
+/// Items of one kind that follow each other, such as the rows of a table.
+pub(super) struct Part {
+    pub(super) unit: Unit,
+    pub(super) items: Vec<Item>,
+}
+
+/// Number of lines of an item.
+pub(super) struct Item {
+    pub(super) lines: usize,
+    /// True for the heading of a section, and for the titles of a table.
+    pub(super) is_head: bool,
+}
+
+/// Kind of the items of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Line,
+    Remark,
+    Warning,
+    Row,
+    Entry,
 }
 
 impl Lines {
     fn push(&mut self, tone: Tone, text: String) {
         if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
-            self.lines.push(Line { text: String::new(), tone: Tone::Plain });
+            self.add(Line { text: String::new(), tone: Tone::Plain });
         }
-        self.lines.push(Line { text, tone });
+        let fits = self.detail != Detail::Mail || text.chars().count() <= self.width;
+        let pieces = if fits { vec![text] } else { split(&text, self.width) };
+        pieces.into_iter().for_each(|text| self.add(Line { text, tone }));
+    }
+
+    fn add(&mut self, line: Line) {
+        self.lines.push(line);
+        if let Some(item) = self.parts.last_mut().and_then(|part| part.items.last_mut()) {
+            item.lines += 1;
+        }
+    }
+
+    /// Begins an item, in a new part if its kind differs from the previous one's.
+    fn part(&mut self, unit: Unit) {
+        let apart = std::mem::take(&mut self.apart);
+        match self.parts.last_mut() {
+            // A heading belongs to the part that follows it.
+            Some(part) if part.items.iter().all(|item| item.is_head) => part.unit = unit,
+            Some(part) if part.unit == unit && !apart => (),
+            _ => self.parts.push(Part { unit, items: Vec::new() }),
+        }
+        self.item(false);
+    }
+
+    /// Begins an item of the same part.
+    fn item(&mut self, is_head: bool) {
+        if let Some(part) = self.parts.last_mut() {
+            part.items.push(Item { lines: 0, is_head });
+        }
+    }
+
+    /// Appends blocks as parts of their own.
+    fn separate(&mut self, blocks: &[Block]) {
+        self.apart = true;
+        self.blocks(blocks);
+        self.apart = true;
     }
 
     /// Appends a paragraph; lines after the first are indented.
@@ -87,9 +158,19 @@ impl Lines {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Paragraph(text, tone) => self.paragraph(*tone, &text.plain()),
-            Block::Remark(kind, text) => self.remark(*kind, text),
-            Block::List(list) => self.list(list),
+            Block::Paragraph(text, tone) => {
+                self.part(Unit::Line);
+                self.paragraph(*tone, &text.plain());
+            }
+            Block::Remark(kind, text) => {
+                let is_warning = *kind == Remark::Warning;
+                self.part(if is_warning { Unit::Warning } else { Unit::Remark });
+                self.remark(*kind, text);
+            }
+            Block::List(list) => {
+                self.apart = true;
+                self.list(list);
+            }
             Block::Table(table) if table.rows.is_empty() => (),
             Block::Table(table) => {
                 // Parts of a section are not separated.
@@ -101,19 +182,25 @@ impl Lines {
             // Terminals show no pictures.
             Block::Figure(_) => (),
             Block::Preformatted(text) => {
-                text.lines().for_each(|line| self.push(Tone::Plain, line.to_owned()));
+                self.apart = true;
+                for line in text.lines() {
+                    self.part(Unit::Line);
+                    self.push(Tone::Plain, line.to_owned());
+                }
             }
             Block::Section(Section { title, blocks, .. }) => {
                 self.gap = true;
+                self.parts.push(Part { unit: Unit::Line, items: Vec::new() });
+                self.item(true);
                 self.paragraph(Tone::Heading, &title.plain());
-                self.indented(|lines| lines.blocks(blocks));
+                self.indented(|lines| lines.separate(blocks));
                 self.gap = true;
             }
-            Block::Brief { whole, .. } if self.detail == Detail::Whole => self.blocks(whole),
-            Block::Mail(blocks) if self.detail == Detail::Mail => self.blocks(blocks),
-            Block::Screen(blocks) if self.detail != Detail::Mail => self.blocks(blocks),
+            Block::Brief { whole, .. } if self.detail == Detail::Whole => self.separate(whole),
+            Block::Mail(blocks) if self.detail == Detail::Mail => self.separate(blocks),
+            Block::Screen(blocks) if self.detail != Detail::Mail => self.separate(blocks),
             Block::Brief { brief: blocks, .. } | Block::Where(DetailLevel::Terminal, blocks) => {
-                self.blocks(blocks);
+                self.separate(blocks);
             }
             Block::Where(..) | Block::Mail(_) | Block::Screen(_) => (),
         }
@@ -132,35 +219,47 @@ impl Lines {
     fn list(&mut self, list: &List) {
         let (items, rest) = list.shown(DetailLevel::Terminal);
         for item in items {
+            self.part(Unit::Entry);
             self.paragraph(Tone::Plain, &format!("- {}", item.text.plain()));
             self.indented(|lines| lines.list(&item.list));
         }
-        rest.into_iter().for_each(|rest| self.paragraph(Tone::Plain, &format!("- {rest}")));
+        if let Some(rest) = rest {
+            self.part(Unit::Entry);
+            self.paragraph(Tone::Plain, &format!("- {rest}"));
+        }
     }
 
     fn table(&mut self, table: &Table) {
         let width = self.width - self.indent;
         let grid = Grid::that_fits(table, width, self.detail == Detail::Mail);
         let is_in_words = table.in_words && self.detail != Detail::Mail;
+        self.apart = true;
         match grid {
             Some(grid) if !is_in_words => {
                 let tones = table.shown(DetailLevel::Terminal).iter().map(|row| row.tone);
                 let tones: Vec<Tone> = std::iter::once(Tone::Plain).chain(tones).collect();
                 for panel in grid.panels(self.width - self.indent) {
                     self.gap |= !panel.is_first;
+                    self.apart |= !panel.is_first;
                     self.rows(panel.rows, &tones);
                 }
             }
             _ => table.shown(DetailLevel::Terminal).iter().for_each(|row| self.phrase(table, row)),
         }
         if let Some(rest) = table.rest(DetailLevel::Terminal) {
+            self.part(Unit::Row);
             self.paragraph(Tone::Plain, &rest);
         }
+        self.apart = true;
     }
 
     fn rows(&mut self, rows: Vec<String>, tones: &[Tone]) {
         let begin = " ".repeat(self.indent);
-        for (row, tone) in rows.into_iter().zip(tones) {
+        for (number, (row, tone)) in rows.into_iter().zip(tones).enumerate() {
+            self.part(Unit::Row);
+            if let Some(item) = self.parts.last_mut().and_then(|part| part.items.last_mut()) {
+                item.is_head = number == 0;
+            }
             self.push(*tone, format!("{begin}{row}"));
         }
     }
@@ -183,11 +282,20 @@ impl Lines {
             }
             None => cells.join(", "),
         };
+        self.part(Unit::Row);
         self.paragraph(row.tone, &format!("{}: {text}", row.called()));
         for more in row.words.iter().skip(1) {
             self.indented(|lines| lines.paragraph(Tone::Plain, more));
         }
     }
+}
+
+/// Splits a line, also within words; the other pieces have its indent.
+fn split(line: &str, width: usize) -> Vec<String> {
+    let indent: String = line.chars().take_while(|c| *c == ' ').take(width / 2).collect();
+    let characters: Vec<char> = line.chars().skip(indent.len()).collect();
+    let pieces = characters.chunks(width - indent.len());
+    pieces.map(|piece| indent.clone() + &String::from_iter(piece)).collect()
 }
 
 /// Layout of a table, in one or several panels.

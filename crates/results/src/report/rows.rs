@@ -2,11 +2,13 @@
 
 use super::analysis::{Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
-use crate::document::{Block, Remark};
+use crate::document::{Block, DetailLevel, Remark};
 use crate::format::percent;
 use crate::stats::{Layout, Verdict};
 use crate::text::Tone;
 
+/// Maximum number of names in a note.
+const NAMES: usize = 6;
 /// Minimum width of the title column, in characters.
 const WIDE: usize = 12;
 
@@ -49,7 +51,9 @@ pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
         });
     let mut blocks = vec![table.block()];
     blocks.extend(no_answer(comparisons));
-    blocks.extend(comparisons.iter().filter_map(note));
+    // A part of its own: with many comparisons, a mail shortens it.
+    let notes = comparisons.iter().filter_map(note).collect();
+    blocks.push(Block::Where(DetailLevel::Terminal, notes));
     blocks.extend(terms(comparisons).map(Block::text));
     blocks
 }
@@ -124,11 +128,14 @@ pub(crate) fn reasons(comparisons: &[Compared]) -> Vec<(String, Vec<String>)> {
     reasons
 }
 
-/// Returns the reasons for missing results, as notes.
+/// Returns the reasons for missing results, as notes with the first names.
 fn no_answer(comparisons: &[Compared]) -> Vec<Block> {
     let note = |(reason, labels): (String, Vec<String>)| {
         let names = match labels.len() {
             n if n == comparisons.len() && n > 1 => "all".to_owned(),
+            n if n > NAMES => {
+                format!("{} and {} more", labels[..NAMES].join(", "), n - NAMES)
+            }
             _ => labels.join(", "),
         };
         Block::remark(Remark::Note, format!("{names}: no answer: {reason}"))

@@ -279,6 +279,29 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn mail_of_any_count_fits_its_limits() {
+        let long = "6.12.113+deb13-cloud-amd64-with-a-local-version".repeat(3);
+        for (kernels, changes) in [(1, 0), (1, 12), (2, 0), (2, 8), (3, 1), (20, 3), (60, 0)] {
+            for name in ["6.1", &long] {
+                let one = |kernel: usize, change: usize| {
+                    let mut state = state(&format!("{name}.{kernel}"), 1000.0, true);
+                    let number = kernel * 20 + change;
+                    state.change = (change > 0).then(|| format!("sysctl -w {name}={change}"));
+                    let differing =
+                        (0..70).map(|n| function(&format!("f{n}_{name}"), number as f64));
+                    state.boots[0].executed.functions.extend(differing);
+                    state
+                };
+                let each = |kernel| (0..=changes).map(move |change| (kernel, change));
+                let states = (0..kernels).flat_map(each).map(|(k, c)| one(k, c));
+                let mail = rendered(&findings(&states.collect::<Vec<_>>()), "mail");
+                assert!(mail.lines().count() <= 45, "{kernels} {changes}:\n{mail}");
+                assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+            }
+        }
+    }
+
+    #[test]
     fn more_instructions_fail_and_fewer_pass() {
         let worse = findings(&[state("6.1", 1000.0, true), state("6.2", 1100.0, true)]);
         assert!(rendered(&worse, "ktap").contains("not ok 1 6.2 against 6.1"));
