@@ -15,6 +15,7 @@ mod exit;
 mod experiment;
 #[cfg(target_os = "linux")]
 mod lease_wait;
+mod link_types;
 mod metric_arg;
 mod missing;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@
 use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::experiment::{self, Loaded, Overrides};
+use crate::link_types;
 use crate::missing;
 use crate::notify::{self, Message, Outcome};
 use crate::output_format::VerboseFormArguments;
@@ -159,6 +160,13 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             missing.join(", "),
             missing::next_step(&loaded.plan)
         );
+        return Err(CliError::Environment(why).into());
+    }
+    let lacking = link_types::lacking(&loaded.plan);
+    if !lacking.is_empty() && !store_at(&out).exists() {
+        let (what, next) = (lacking.join("; "), link_types::NEXT_STEP);
+        let why =
+            format!("the experiment creates unsupported interfaces: {what}\n  next step: {next}");
         return Err(CliError::Environment(why).into());
     }
     if let Some(share) = arguments.share {

@@ -95,7 +95,6 @@ fn namespace_files_run_unchanged() {
         return;
     }
     let _alone = machine();
-    // Not every kernel has VLANs.
     for question in ["rules", "nat", "forwarder"] {
         let lab = Lab::new("");
         let file = format!("{question}.toml");
@@ -111,6 +110,37 @@ fn namespace_files_run_unchanged() {
         }
         assert!(!result.to_string().contains("damaged\""), "{question}: {result:#}");
     }
+}
+
+/// Not every kernel has VLANs: then plan and run report that instead.
+#[test]
+fn vlan_file_is_measured_or_refused_by_name() {
+    if !is_root("the file that `fwdlab new vlan` writes is run in namespaces as root") {
+        return;
+    }
+    let _alone = machine();
+    let lab = Lab::new("");
+    write_short(&lab, "vlan", "vlan.toml", "design.blocks=1");
+    let plan = lab.fwdlab(&["plan", "vlan.toml", "--json"]).expect(0).json();
+    let lacking = plan["lacking"].as_array().expect("a list");
+    let run = lab.fwdlab(&["run", "vlan.toml", "--no-calibration", "--no-report", "--json"]);
+    if !lacking.is_empty() {
+        let refused = run.expect(3).stderr;
+        for lacking in lacking {
+            let lacking = lacking.as_str().expect("text");
+            let (what, next) = lacking.split_once("; next step: ").expect("a next step");
+            assert!(what.contains("(CONFIG_"), "{lacking}");
+            assert!(refused.contains(what) && refused.contains(next), "{lacking} in {refused}");
+        }
+        assert!(!lab.path("results/vlan").exists());
+        return;
+    }
+    let result = run.carried_out().json();
+    assert_eq!(values_per_variant(&result), [1, 1], "{result:#}");
+    for variant in result["variants"].as_array().expect("variants") {
+        assert!(variant["values"][0].as_f64().expect("a rate") > 500.0, "{variant:#}");
+    }
+    assert!(!result.to_string().contains("damaged\""), "{result:#}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Requirements of a plan that this machine does not meet, in addition to missing files:
-//! programs, files of commands, rights.
+//! programs, files of commands, interface types, rights.
 
+use crate::link_types;
 use fwdlab_model::Plan;
 use fwdlab_model::settings::{Settings, TestbedKind};
 use fwdlab_model::words;
@@ -17,6 +18,8 @@ pub(super) fn lacking(plan: &Plan) -> Vec<String> {
     let variants = plan.variants.iter().filter(|_| is_here);
     let mut found: BTreeSet<String> =
         variants.flat_map(|variant| commands(&variant.settings)).collect();
+    let types = link_types::lacking(plan).into_iter();
+    found.extend(types.map(|text| format!("{text}; next step: {}", link_types::NEXT_STEP)));
     found.extend(rights(plan));
     found.into_iter().collect()
 }
