@@ -9,6 +9,7 @@ mod compare;
 mod connections;
 mod coverage;
 mod dashboards;
+mod datasheet;
 mod directions;
 mod export;
 mod flood;

@@ -14,6 +14,7 @@ use crate::output_format::FormArguments;
 use crate::terminal;
 use anyhow::{Context, Result};
 use clap::{Args as _, FromArgMatches as _};
+use fwdlab_model::Diagnostics;
 use fwdlab_results::report::Analysis;
 use parts::Part;
 use sheet::{MeasuredPart, MissingPart, Sheet};
@@ -26,7 +27,8 @@ use std::path::{Path, PathBuf};
 /// The device is this machine's kernel in namespaces, or the one that --testbed or --lab selects.
 /// Six experiments take about ten minutes together; each is written to DIR with its store and
 /// report. The same command continues after an interruption, and prints the sheet of finished
-/// stores without measuring again.
+/// stores without measuring again. If a part can't be measured, the sheet names it with the reason,
+/// and the exit code is not 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,15 +61,14 @@ pub(crate) struct Arguments {
 /// Measures what has not been measured yet, and prints the sheet.
 ///
 /// # Errors
-/// An interruption; a directory that can't be written. If this testbed can't measure a part, the
-/// sheet contains the reason instead.
+/// An interruption. If a part can't be measured, the sheet contains the reason instead.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let cpus = std::thread::available_parallelism().map_or(2, |cpus| cpus.get() as u32);
     let queues = arguments.queues.unwrap_or(cpus.clamp(2, 64));
     let is_requested =
         |part: &Part| arguments.only.is_empty() || arguments.only.iter().any(|o| o == part.name);
     let mut sheet = Sheet { parts: Vec::new(), missing: Vec::new() };
-    let mut exit = Exit::Done;
+    let mut exits = Vec::new();
     for part in parts::parts(queues).into_iter().filter(is_requested) {
         let directory = arguments.out.join(part.name);
         if !arguments.quiet {
@@ -75,22 +76,41 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         }
         match measure(arguments, &part, &directory) {
             Ok(measured) => {
-                let (ended, analysis) = measured;
-                if ended != Exit::Done {
-                    exit = Exit::Untrustworthy;
-                }
+                let (exit, analysis) = measured;
+                exits.push(exit);
                 sheet.parts.push(MeasuredPart { part: part.name, directory, analysis });
             }
             Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
             Err(error) => {
-                let why = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+                exits.push(exit::of(&error));
+                let why = reason(&error);
                 sheet.missing.push(MissingPart { part: part.name, title: part.title, why });
             }
         }
     }
     arguments.form.print(&sheet::document(&sheet))?;
-    // A sheet needs at least one result.
-    Ok(if sheet.parts.is_empty() { Exit::Environment } else { exit })
+    Ok(exit_of(&exits))
+}
+
+/// Exit code of the sheet. As for a single experiment, untrustworthy results take precedence over
+/// missing ones.
+fn exit_of(exits: &[Exit]) -> Exit {
+    let order = [Exit::Bug, Exit::Untrustworthy, Exit::Mistake, Exit::Environment];
+    order.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done)
+}
+
+/// Reason and next step of an error, in one line.
+fn reason(error: &anyhow::Error) -> String {
+    if let Some(fault) = error.downcast_ref::<Diagnostics>().and_then(|faults| faults.list.first())
+    {
+        let help = fault.help.as_ref().map(|help| format!("; next step: {help}"));
+        return fault.message.clone() + &help.unwrap_or_default();
+    }
+    let text = format!("{error:#}");
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.next().unwrap_or_default().to_owned();
+    let step = lines.find(|line| line.starts_with("next step: "));
+    first + &step.map_or(String::new(), |step| format!("; {step}"))
 }
 
 /// Measures a part; returns its exit code and results.
@@ -109,4 +129,27 @@ fn measure(arguments: &Arguments, part: &Part, directory: &Path) -> Result<(Exit
     run.set_overrides(arguments.fresh, arguments.overrides.clone());
     let measured = run::measure(&run)?;
     Ok((measured.exit(&run)?, measured.analysis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_bench::BenchError;
+
+    #[test]
+    fn exit_is_0_only_for_complete_and_trusted_sheets() {
+        let (done, doubt, lacking) = (Exit::Done, Exit::Untrustworthy, Exit::Environment);
+        assert_eq!(exit_of(&[done, done]), done);
+        assert_eq!(exit_of(&[done, lacking, done]), lacking);
+        assert_eq!(exit_of(&[lacking, doubt]), doubt);
+        assert_eq!(exit_of(&[lacking, Exit::Mistake]), Exit::Mistake);
+        assert_eq!(exit_of(&[doubt, Exit::Bug]), Exit::Bug);
+    }
+
+    #[test]
+    fn reason_is_one_line_with_the_next_step() {
+        let error = BenchError::environment("no nft\nat all", "install nftables");
+        assert_eq!(reason(&error.into()), "no nft; next step: install nftables");
+        assert_eq!(reason(&anyhow::anyhow!("disk on fire")), "disk on fire");
+    }
 }

@@ -53,7 +53,8 @@ pub(super) fn document(sheet: &Sheet) -> Document<'_> {
     };
     let mut blocks: Vec<Block> = sheet.parts.iter().map(section).collect();
     blocks.extend(sheet.missing.iter().map(|part| {
-        Block::remark(Remark::Note, format!("{}: not measured: {}", part.title, part.why))
+        let text = format!("part {} ({}) is missing: {}", part.part, part.title, part.why);
+        Block::remark(Remark::Warning, text)
     }));
     blocks.extend(holds_for(sheet));
     Document {
@@ -254,8 +255,16 @@ fn conclusion(sheet: &Sheet) -> String {
             },
         ));
     }
-    match sentences.is_empty() {
+    let measured = match sentences.is_empty() {
         true => "Nothing was measured.".to_owned(),
         false => format!("{}.", sentences.join("; ")),
+    };
+    let missing: Vec<&str> = sheet.missing.iter().map(|part| part.part).collect();
+    match missing.len() {
+        0 => measured,
+        n => {
+            let of = n + sheet.parts.len();
+            format!("{measured} Missing parts: {n} of {of} ({}).", missing.join(", "))
+        }
     }
 }
