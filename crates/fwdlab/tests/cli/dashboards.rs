@@ -1,23 +1,7 @@
-//! Formats of other programs' dashboards: JUnit, Bencher, github-action-benchmark.
+//! Formats of other programs' dashboards: Bencher, github-action-benchmark.
 
 use crate::support::{INSTANT, Lab};
 use serde_json::Value;
-
-#[test]
-fn junit_agrees_with_the_exit_code() {
-    let lab = Lab::new(INSTANT);
-    let run = ["run", "x.toml", "--format", "junit", "--fail-on", "worse"];
-    let worse = lab.fwdlab(&run).expect(1).stdout;
-    assert!(
-        worse.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites "),
-        "{worse}"
-    );
-    assert!(worse.contains(" tests=\"1\" failures=\"1\" errors=\"0\""), "{worse}");
-    assert!(worse.contains("name=\"stateful against none\">\n<failure type=\"worse\""), "{worse}");
-    lab.write("x.toml", &INSTANT.replace("0.8", "1.25"));
-    let better = lab.fwdlab(&[&run[..], &["--fresh"]].concat()).expect(0).stdout;
-    assert!(better.contains(" tests=\"1\" failures=\"0\" errors=\"0\""), "{better}");
-}
 
 #[test]
 fn dashboard_formats_contain_each_variant() {

@@ -7,6 +7,8 @@ use fwdlab_model::Warning;
 struct Case {
     name: &'static str,
     lab: Lab,
+    /// True if the store contains what the experiment measures.
+    is_measured: bool,
     code: i32,
     /// Numbers of tests that pass, fail and are skipped.
     counts: [usize; 3],
@@ -21,16 +23,17 @@ fn cases() -> Vec<Case> {
     let measured = |name, effect, noise, code, counts| {
         let lab = Lab::new(&with_effect(effect, noise));
         lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
-        Case { name, lab, code, counts }
+        Case { name, lab, is_measured: true, code, counts }
     };
+    let prepared = |name, lab| Case { name, lab, is_measured: false, code: 4, counts: [0, 0, 1] };
     vec![
         measured("worse", "0.8", "0.005", 1, [0, 1, 0]),
         measured("worse, within the margin", "0.99", "0.001", 0, [1, 0, 0]),
         measured("equivalent", "1.0", "0.001", 0, [1, 0, 0]),
         measured("better", "1.25", "0.005", 0, [1, 0, 0]),
         measured("inconclusive", "0.999", "0.3", 0, [0, 0, 1]),
-        Case { name: "distrusted", lab: distrusted(), code: 4, counts: [0, 0, 1] },
-        Case { name: "one block", lab: one_block(), code: 4, counts: [0, 0, 1] },
+        prepared("distrusted", distrusted()),
+        prepared("one block", one_block()),
     ]
 }
 
@@ -67,21 +70,31 @@ fn of_ktap(text: &str) -> [usize; 3] {
     [ok.len() - skipped, not_ok.len(), skipped]
 }
 
-/// Numbers of passed, failed and skipped tests in JUnit XML.
+/// Numbers of passed, failed and skipped tests in JUnit XML, by its elements; the attributes contain
+/// the same numbers.
 fn of_junit(text: &str) -> [usize; 3] {
     let count = |what: &str| text.matches(what).count();
-    let (failed, skipped) = (count("<failure"), count("<skipped"));
-    [count("<testcase") - failed - skipped, failed, skipped]
+    let (tests, failed, skipped) = (count("<testcase"), count("<failure"), count("<skipped"));
+    let start = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ";
+    assert!(text.starts_with(start), "{text}");
+    let attributes = format!(" tests=\"{tests}\" failures=\"{failed}\" errors=\"0\"");
+    assert!(text.contains(&attributes), "{attributes} in\n{text}");
+    assert_eq!(count("name=\"stateful against none\">\n<failure type=\"worse\""), failed, "{text}");
+    [tests - failed - skipped, failed, skipped]
 }
 
 #[test]
 fn commands_and_formats_agree_on_the_verdict() {
-    for Case { name, lab, code, counts } in cases() {
+    for Case { name, lab, is_measured, code, counts } in cases() {
         let run: &[&str] = match name {
             "one block" => &["run", "x.toml", "--quiet", "--blocks", "1"],
             _ => &["run", "x.toml", "--quiet"],
         };
-        for command in [run, &["show", "results/x"], &["compare", "results/x"]] {
+        let mut commands = vec![run, &["show", "results/x"], &["compare", "results/x"]];
+        if is_measured {
+            commands.push(&["run", "x.toml", "--fresh"]);
+        }
+        for command in commands {
             // A comparison of the runs of one block is refused.
             if name == "one block" && command[0] == "compare" {
                 let refused = lab.fwdlab(&[command, &["--fail-on", "worse"]].concat()).expect(2);
