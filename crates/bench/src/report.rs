@@ -2,7 +2,10 @@
 
 use fwdlab_model::record::MethodTrial;
 use fwdlab_model::units::format_pps;
-use fwdlab_search::{Bounds, Search};
+use fwdlab_search::{Bounds, Forecast, Search};
+
+/// Number of trials from one forecast to the next: a forecast takes some CPU time.
+const FORECASTS: u32 = 5;
 
 /// Report of a finished trial of a method.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +24,8 @@ pub struct TrialReport {
     pub invalid_trials: u32,
     /// Bounds of each goal of a search so far, by the goal's name.
     pub bounds: Vec<(String, Bounds)>,
+    /// Traffic of a search so far, and expected from here on; `None` for most trials.
+    pub forecast: Option<Forecast>,
 }
 
 impl TrialReport {
@@ -52,10 +57,12 @@ impl TrialReport {
         }
     }
 
-    /// Adds the bounds that a search has found so far.
+    /// Adds the bounds that a search has found so far and, to some reports, a forecast of its rest.
     #[must_use]
     pub fn with_bounds(mut self, search: &Search) -> TrialReport {
         self.bounds = search.bounds().map(|(goal, bounds)| (goal.name.clone(), bounds)).collect();
+        let is_due = self.number.is_multiple_of(FORECASTS);
+        self.forecast = if is_due { search.forecast() } else { None };
         self
     }
 

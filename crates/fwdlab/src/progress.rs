@@ -2,6 +2,7 @@
 //! otherwise one line per finished run.
 
 mod figure;
+mod remaining;
 mod stage;
 mod trials;
 
@@ -10,10 +11,12 @@ use crate::signal::Stop;
 use crate::terminal::{self, cut, duration};
 pub(crate) use figure::{figure, value};
 use fwdlab_bench::{Live, Observer, TrialReport};
+use fwdlab_model::design::Method;
 use fwdlab_model::record::Checkpoint;
 use fwdlab_model::units::format_pps;
 use fwdlab_model::{Plan, PlannedRun, ProfileRecord, RunRecord};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use remaining::Remaining;
 pub(crate) use stage::Stage;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -56,11 +59,7 @@ pub(crate) struct Progress<'a> {
     state: State,
     /// Start of the current run.
     began: Instant,
-    /// Wall time of the runs finished by this invocation, nanoseconds.
-    spent_ns: u64,
-    finished: u64,
-    /// Expected duration of a run until one has finished, nanoseconds.
-    guess_ns: u64,
+    remaining: Remaining,
     /// Remarks of profilers that have been shown.
     remarks: BTreeSet<String>,
     /// Decides which trials get a line if lines are not rewritten.
@@ -109,20 +108,8 @@ impl<'a> Progress<'a> {
         let total = plan.runs.len();
         let state = State { done, total, ..State::default() };
         let began = Instant::now();
-        let (spent_ns, finished, remarks, trials) = (0, 0, BTreeSet::new(), Pace::new());
-        Progress {
-            plan,
-            stop,
-            shown,
-            events,
-            state,
-            began,
-            spent_ns,
-            finished,
-            guess_ns,
-            remarks,
-            trials,
-        }
+        let (remaining, remarks, trials) = (Remaining::new(guess_ns), BTreeSet::new(), Pace::new());
+        Progress { plan, stop, shown, events, state, began, remaining, remarks, trials }
     }
 
     /// The measurement of a ceiling begins; `what` names it.
@@ -154,6 +141,7 @@ impl<'a> Progress<'a> {
         self.state.live = None;
         self.state.trial.clear();
         self.trials = Pace::new();
+        self.remaining.begin_run();
         self.began = Instant::now();
         self.events.run(run, &self.state.stage, &self.state.label);
         self.draw();
@@ -162,6 +150,7 @@ impl<'a> Progress<'a> {
     /// Shows the number of trials that the run continues from.
     pub(crate) fn show_checkpoints(&mut self, checkpoints: &[Checkpoint]) {
         if let Some(Checkpoint { started_at, .. }) = checkpoints.first() {
+            self.remaining.continue_run();
             let State { stage, label, .. } = &self.state;
             let trials = checkpoints.len();
             let text = format!(
@@ -174,8 +163,7 @@ impl<'a> Progress<'a> {
     /// A run is stored.
     pub(crate) fn finish_run(&mut self, record: &RunRecord) {
         self.state.done += 1;
-        self.finished += 1;
-        self.spent_ns += self.began.elapsed().as_nanos() as u64;
+        self.remaining.finish_run(self.elapsed_ns());
         self.began = Instant::now();
         let figure = figure(self.plan, record);
         self.events.done(record, value(self.plan, record), &figure);
@@ -248,11 +236,14 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Time since the current run began, in nanoseconds.
+    fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
     fn draw(&mut self) {
-        let run_ns = self.spent_ns.checked_div(self.finished).unwrap_or(self.guess_ns);
         let left = (self.state.total - self.state.done.min(self.state.total)) as u64;
-        let elapsed_ns = (self.began.elapsed().as_nanos() as u64).min(run_ns);
-        self.state.left_ns = run_ns.saturating_mul(left).saturating_sub(elapsed_ns);
+        self.state.left_ns = self.remaining.left_ns(self.elapsed_ns(), left);
         if let Shown::Bar(bar) = &self.shown {
             // The last column stays free: some terminals wrap when it is used.
             let time = if self.state.is_booting() { TIME } else { 0 };
@@ -289,6 +280,13 @@ impl Observer for Progress<'_> {
     fn trial(&mut self, report: &TrialReport) {
         self.events.trial(&report.line());
         self.state.trial = report.progress();
+        // A suite has further trials after its search.
+        let method = self.plan.method.as_ref();
+        if let Some(Method::Mlrsearch(_) | Method::Establishment(_)) = method
+            && let Some(forecast) = &report.forecast
+        {
+            self.remaining.forecast(self.elapsed_ns(), forecast);
+        }
         match self.shown {
             Shown::Lines if self.trials.is_due(report) => {
                 terminal::note(&format!("  {}", self.state.trial));

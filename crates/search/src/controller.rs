@@ -121,6 +121,11 @@ impl Search {
         SearchResult::of_trials(&self.trials, invalid, &self.limits, ending)
     }
 
+    /// Returns the valid trials so far, and the sum of their effective durations.
+    pub(crate) fn valid_trials(&self) -> (&Trials, u64) {
+        (&self.trials, self.time_ns)
+    }
+
     fn choose(&mut self) {
         let open: Vec<usize> = (0..self.trials.goals().len())
             .filter(|number| State::of(&self.trials, *number, &self.limits) == State::Open)

@@ -60,7 +60,7 @@ impl Law {
 #[derive(Clone, Debug)]
 pub struct Device {
     law: Law,
-    random: u64,
+    random: Random,
     /// Seconds of traffic so far.
     now_s: f64,
     /// Trials so far.
@@ -70,7 +70,7 @@ pub struct Device {
 impl Device {
     /// Creates a device; each seed gives a different one.
     pub fn new(law: Law, seed: u64) -> Device {
-        Device { law, random: seed.wrapping_mul(0x5851_f42d_4c95_7f2d), now_s: 0.0, trials: 0 }
+        Device { law, random: Random::new(seed), now_s: 0.0, trials: 0 }
     }
 
     /// Runs a trial.
@@ -80,7 +80,7 @@ impl Device {
         self.trials += 1;
         self.now_s += seconds;
         let expected = (trial.load as f64 * seconds).round();
-        let noise = if law.sigma > 0.0 { law.sigma * self.normal() } else { 0.0 };
+        let noise = if law.sigma > 0.0 { law.sigma * self.random.normal() } else { 0.0 };
         let drifted = law.capacity * (1.0 + law.drift * self.now_s) * (1.0 + noise);
         let overload = (trial.load as f64 / drifted.max(1.0) - 1.0).max(0.0);
         let capacity = drifted * (1.0 - (law.livelock * overload).min(0.9));
@@ -89,13 +89,13 @@ impl Device {
         if law.still > 0.0 {
             forwarded = forwarded.min((expected * (1.0 - law.still)).round());
         }
-        if law.lossy > 0.0 && self.uniform() < law.lossy {
-            let lost = (1.0 + 50.0 * self.uniform()).floor();
+        if law.lossy > 0.0 && self.random.uniform() < law.lossy {
+            let lost = (1.0 + 50.0 * self.random.uniform()).floor();
             forwarded = (forwarded - lost).max(0.0);
         }
         if law.border > 0.0 {
             let share = (trial.load as f64 / law.capacity - 1.0) / law.border + 0.5;
-            let is_lossy = self.uniform() < share;
+            let is_lossy = self.random.uniform() < share;
             forwarded = if is_lossy { (forwarded - 0.002 * expected).max(0.0) } else { forwarded };
         }
         match Output::of_counts(trial, expected as u64, forwarded as u64) {
@@ -107,17 +107,27 @@ impl Device {
             None => Outcome::Invalid(format!("{forwarded} of {expected} frames forwarded")),
         }
     }
+}
 
-    /// Splitmix64.
-    fn uniform(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
+/// A random generator: Splitmix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x5851_f42d_4c95_7f2d))
+    }
+
+    /// Draws a uniform deviate between 0 and 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Box and Muller.
+    /// Draws a standard normal deviate (Box and Muller).
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()

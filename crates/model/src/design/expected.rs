@@ -76,9 +76,9 @@ impl Method {
         let Surroundings { duration_ns, connections, disturbed } = surroundings;
         let opening_ns = u64::from(connections) * 1_000_000_000 / CONNECTIONS;
         match self {
-            Method::Mlrsearch(search) => searched(search).times(1 + disturbed),
+            Method::Mlrsearch(search) => searched(search, disturbed),
             Method::Establishment(search) => {
-                Expected::cold(searched(search).times(1 + disturbed).trials, opening_ns)
+                Expected::cold(searched(search, disturbed).trials, opening_ns)
             }
             Method::LossCurve { step, .. } => Expected::warmed(curve(*step), duration_ns),
             Method::Soak { trials } => Expected::warmed(*trials, duration_ns),
@@ -110,12 +110,23 @@ fn curve(step: f64) -> u32 {
     (lossy + 2).min((1.0 / step).floor() as u32)
 }
 
-/// Returns the median number of trials of a search on simulated devices.
-fn searched(search: &SearchMethod) -> Expected {
+/// Returns the median number of trials of a search on simulated devices, with `disturbed`
+/// additional ones for each, within the limits of the search.
+fn searched(search: &SearchMethod, disturbed: u32) -> Expected {
     let mut found: Vec<Expected> =
         (1..=DEVICES).filter_map(|seed| on_device(search, seed)).collect();
     found.sort_unstable_by_key(|expected| expected.traffic_ns);
-    found.get(found.len() / 2).copied().unwrap_or_default()
+    let median = found.get(found.len() / 2).copied().unwrap_or_default();
+    let all = median.times(1 + disturbed);
+    let share = |limit: u64, value: u64| limit.min(value) as f64 / value.max(1) as f64;
+    let trials = share(search.max_trials.into(), all.trials.into());
+    let share = trials.min(share(search.max_time_ns, all.traffic_ns));
+    let some = |trials: u32| (share * f64::from(trials)).round() as u32;
+    Expected {
+        trials: some(all.trials),
+        warmed: some(all.warmed),
+        traffic_ns: (share * all.traffic_ns as f64) as u64,
+    }
 }
 
 /// Returns the trials of a search on one device; `None` if the search is impossible.
