@@ -11,7 +11,7 @@ fn complete_sheet_exits_with_0() {
     let lab = Lab::new("");
     let sheet = lab.fwdlab(&[&SHEET[..], &["--only", "firewall,nat"]].concat()).expect(0).stdout;
     assert!(sheet.contains("Forwarding rate behind a firewall"), "{sheet}");
-    assert!(!sheet.contains("issing"), "{sheet}");
+    assert!(!sheet.contains("issing") && sheet.contains("Measured parts: 2."), "{sheet}");
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn vlan_file_is_measured_or_refused_by_name() {
     let run = lab.fwdlab(&["run", "vlan.toml", "--no-calibration", "--no-report", "--json"]);
     if !lacking.is_empty() {
         let refused = run.expect(3).stderr;
+        let refused = refused.split_whitespace().collect::<Vec<_>>().join(" ");
         for lacking in lacking {
             let lacking = lacking.as_str().expect("text");
             let (what, next) = lacking.split_once("; next step: ").expect("a next step");

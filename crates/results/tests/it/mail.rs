@@ -75,7 +75,7 @@ fn words() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn mail_of_any_experiment_fits_its_limits(
@@ -114,6 +114,7 @@ fn mail_of_24_comparisons_keeps_every_part() {
     let names: Vec<String> = vec!["candidate".into()];
     let text = mail_of(&experiment(24, &names, false, 4), 1000, &[]);
     assert!(text.lines().count() <= 45, "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "Which of these is faster?",
         "24 comparisons",
@@ -125,7 +126,7 @@ fn mail_of_24_comparisons_keeps_every_part() {
         "margin of equivalence",
         "repeat: fwdlab run",
     ] {
-        assert!(text.contains(part), "no {part:?} in\n{text}");
+        assert!(flat.contains(part), "no {part:?} in\n{text}");
     }
     let few = mail_of(&experiment(6, &names, false, 4), 1000, &[]);
     assert!(few.contains("candidate 5") && !few.contains("[...]"), "{few}");

@@ -255,9 +255,10 @@ fn conclusion(sheet: &Sheet) -> String {
             },
         ));
     }
-    let measured = match sentences.is_empty() {
-        true => "Nothing was measured.".to_owned(),
-        false => format!("{}.", sentences.join("; ")),
+    let measured = match (sheet.parts.len(), sentences.is_empty()) {
+        (0, _) => "Nothing was measured.".to_owned(),
+        (n, true) => format!("Measured parts: {n}."),
+        (_, false) => format!("{}.", sentences.join("; ")),
     };
     let missing: Vec<&str> = sheet.missing.iter().map(|part| part.part).collect();
     match missing.len() {
