@@ -5,8 +5,10 @@ pub(super) const ENDS: usize = 4;
 /// Minimum scatter of any laboratory, as a share.
 pub(super) const LEAST_SCATTER: f64 = 1e-5;
 /// Distance from both ends' medians above which a figure is wild, in units of the scatter.
-const WILD: f64 = 5.0;
-/// Distance within which figures of one candidate confirm each other, in the same units.
+const WILD: f64 = 4.0;
+/// Number of figures of one candidate that confirm each other. Two wild runs are often alike.
+const CONFIRMED: usize = 3;
+/// Distance within which they do, in the same units.
 const ALIKE: f64 = 3.0;
 /// Median of the absolute value of a standard normal number.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
@@ -32,7 +34,7 @@ pub(super) fn wild_runs(figures: &[(usize, f64)], last: usize) -> Vec<bool> {
         let of_candidate = || figures.iter().filter(|figure| figure.0 == candidate);
         let alike =
             of_candidate().filter(|figure| (figure.1 - log).abs() < ALIKE * scatter).count();
-        is_far(log) && (alike < 2 || 2 * alike <= of_candidate().count())
+        is_far(log) && (alike < CONFIRMED || 2 * alike <= of_candidate().count())
     };
     figures.iter().map(is_wild).collect()
 }
@@ -59,6 +61,8 @@ mod tests {
         figures.extend([(4, -0.05), (5, 0.03), (6, -0.5)]);
         assert_eq!(wild_runs(&figures, 9)[8..], [false, false, true]);
         figures.push((6, -0.51));
-        assert_eq!(wild_runs(&figures, 9)[8..], [false; 4]);
+        assert_eq!(wild_runs(&figures, 9)[10..], [true; 2]);
+        figures.push((6, -0.505));
+        assert_eq!(wild_runs(&figures, 9)[8..], [false; 5]);
     }
 }
