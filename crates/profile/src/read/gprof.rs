@@ -51,7 +51,8 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
             part = Part::Prose;
         }
         let known = match part {
-            Part::Start => trimmed.is_empty(),
+            // The output of pmcstat(8) may begin with the line `None`.
+            Part::Start => trimmed.is_empty() || trimmed == "None",
             Part::Prose => !notes.is_foreign(line),
             Part::Flat => trimmed.is_empty() || reader.flat_row(trimmed),
             Part::Graph => reader.graph_line(line),
