@@ -6,7 +6,7 @@ use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{Plan, words};
 use std::process::Command;
 
-/// Interface of the scratch namespace that stands in for the device's.
+/// Interface of the scratch namespace that replaces the device's.
 const PARENT: &str = "fwdlab0";
 /// Creates it, then executes the command.
 const SCRATCH: &str = "ip link add fwdlab0 type veth peer name fwdlab1 || exit 9; exec \"$@\"";

@@ -54,7 +54,7 @@ mod tests {
         (name.to_owned(), format!("\x7fELF..\0{aliases}depends={depends}\0name=x\0").into_bytes())
     }
 
-    /// Runs the script with its programs and directories replaced by those of a test, and returns
+    /// Runs the script with its programs and directories replaced for a test, and returns
     /// the files that it loads, in order.
     fn loaded(modules: &[Module], present: &[&str], request: &str) -> Option<Vec<String>> {
         let directory = tempfile::tempdir().unwrap();

@@ -173,7 +173,7 @@ impl<'a> Lockstep<'a> {
         }
         let mut buffer = vec![0; FRAME_MAX];
         let mut count = 0;
-        // Twice: after a stall of this machine the first time is over before the guest goes on.
+        // Twice: after a stall of this machine the first time is over before the guest continues.
         let mut silences = 0;
         while count < size && silences < 2 {
             match sink.receive(&mut buffer, patience / 2)? {

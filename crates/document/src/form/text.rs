@@ -131,7 +131,7 @@ impl Lines {
         }
     }
 
-    /// Appends blocks as parts of their own.
+    /// Appends each block as a separate part.
     fn separate(&mut self, blocks: &[Block]) {
         self.apart = true;
         self.blocks(blocks);

@@ -55,7 +55,7 @@ fn iperf3_streams_pass_completely_in_both_directions() {
             // A load that any machine carries; iperf3 itself may be late with some datagrams.
             let datagrams = ["-c", to, "-u", "-b", "5M", "-l", "1000"];
             let mut counts = Vec::new();
-            // A sender that was stalled sends its arrears at once, more than a socket holds.
+            // A sender that was stalled sends its arrears in one burst, more than a socket holds.
             let passes = (0..3).any(|_| {
                 let report = iperf3(&net, BY_TIME, &[&datagrams[..], direction].concat());
                 let [packets, lost] = ["packets", "lost_packets"]

@@ -327,7 +327,7 @@ fn changes(series: &SeriesResult, confidence: f64) -> Block {
         .words("", remarks)
         .keys(&["remarks"])
         .hidden("series", |_| Cell::text(&series.title))
-        .said(|change: &Change, row: &mut Row| {
+        .with_words(|change: &Change, row: &mut Row| {
             row.name = format!("{} -> {}", change.before, change.after);
             let [before, after] = &change.run_again;
             row.words = vec![
@@ -353,7 +353,7 @@ fn agreements(agreements: &[Agreement]) -> Block {
         .words("up to", |agreement| Cell::text(&agreement.after))
         .words("direction", |agreement| Cell::text(word(agreement.direction)))
         .words("machines", |agreement| Cell::text(agreement.machines.join("; ")))
-        .said(|agreement: &Agreement, row: &mut Row| {
+        .with_words(|agreement: &Agreement, row: &mut Row| {
             row.name = format!("{} machines change together", agreement.machines.len());
             row.words.push(agreement_sentence(agreement));
             row.tone = tone(agreement.direction);

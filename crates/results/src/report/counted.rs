@@ -67,7 +67,7 @@ pub(crate) fn figures<'t, T>(
         .keys(&["median"])
         .numbers("minimum", summary(|s| s.min))
         .numbers("maximum", summary(|s| s.max))
-        .said(move |variant, row| {
+        .with_words(move |variant, row| {
             row.words.push(of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let SummaryResult { n, median, min, max, .. } = summary;
                 format!("{median:.1} instructions per packet (n = {n}, {min:.1} to {max:.1})")
@@ -144,7 +144,7 @@ pub fn verdicts(comparisons: &[Compared]) -> Block {
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,
         })
-        .said(|compared, row: &mut Row| {
+        .with_words(|compared, row: &mut Row| {
             row.name = format!("{} against {}", compared.label, compared.baseline_label);
             row.judgement = Some(compared.judgement());
             match (exact(compared), &compared.outcome) {

@@ -43,7 +43,7 @@ pub struct Analysis {
     /// Rates that sender and receiver reach without a DUT.
     #[serde(flatten)]
     pub ceiling: Ceiling,
-    /// Packets offered, forwarded, lost, and those of the receiver's checks and the DUT's counters.
+    /// Packets offered, forwarded, lost, with the receiver's checks and the DUT's counters.
     #[serde(flatten)]
     pub packets: PacketCounts,
     /// Rates by frame size; `None` if the size is not varied.

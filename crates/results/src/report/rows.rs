@@ -51,7 +51,7 @@ pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
         });
     let mut blocks = vec![table.block()];
     blocks.extend(no_answer(comparisons));
-    // A part of its own: with many comparisons, a mail shortens it.
+    // A separate part: with many comparisons, a mail shortens it.
     let notes = comparisons.iter().filter_map(note).collect();
     blocks.push(Block::Where(DetailLevel::Terminal, notes));
     blocks.extend(terms(comparisons).map(Block::text));

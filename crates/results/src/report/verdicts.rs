@@ -150,7 +150,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,
         })
-        .said(describe)
+        .with_words(describe)
         .set(|table| {
             table.name = Some("verdicts");
             table.in_words = true;
@@ -220,7 +220,7 @@ pub(crate) fn variants<'t, T>(
         .numbers("minimum", summary(|s| Cell::rate(s.min)))
         .numbers("maximum", summary(|s| Cell::rate(s.max)))
         .numbers("CV", summary(|s| Cell::number(s.cv, Digits::Percent(2))))
-        .said(move |variant, row| {
+        .with_words(move |variant, row| {
             let text = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let cv = summary.cv.map_or("-".to_owned(), |cv| percent(cv, 1));
                 format!("{} (n = {}, CV {cv})", format_pps(summary.median), summary.n)

@@ -75,7 +75,7 @@ impl Dump {
         self.without_next_hop + self.skipped.values().sum::<u64>()
     }
 
-    /// Counts of the records that were left out, by kind; `None` if there are none.
+    /// Counts of the records that were left out, by kind; `None` without any.
     pub fn remark(&self) -> Option<String> {
         let skipped = self.skipped.iter().map(|(&kind, n)| format!("{n} x {}", kind::name(kind)));
         let mut kinds: Vec<String> = skipped.collect();

@@ -276,7 +276,7 @@ fn conforming_hosts_are_never_blocked() {
     }
 }
 
-/// What the hosts of a flood and its target send for one connection.
+/// Packets of one connection of a flood, from its host and its target.
 type Flood = fn((&str, u16)) -> Vec<Spec>;
 
 /// Floods of connections in which no side sends twice.

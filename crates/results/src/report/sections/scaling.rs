@@ -318,7 +318,7 @@ impl Scaling {
             .words("sigma", of(|law| Cell::text(&law.shown.sigma)))
             .words("kappa", of(|law| Cell::text(&law.shown.kappa)))
             .words("lack of fit", of(|law| Cell::text(&law.shown.lack_of_fit)))
-            .said(|series, row: &mut Row| {
+            .with_words(|series, row: &mut Row| {
                 row.name = format!("scaling with {}", named(self, series));
                 row.words.push(match &series.outcome {
                     ScalingOutcome::Fitted(fitted) => fitted.sentence.clone(),

@@ -107,7 +107,7 @@ pub(super) fn table(rows: &[Bursts]) -> Block {
         .numbers("implied buffer", |row| seconds(row.implied_s))
         .numbers("corrected buffer", |row| seconds(row.corrected_s))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| line.words.push(sentence(row)))
+        .with_words(|row, line| line.words.push(sentence(row)))
         .set(|table| table.name = Some("back-to-back"))
         .block()
 }

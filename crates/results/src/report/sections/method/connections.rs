@@ -159,7 +159,7 @@ pub(super) fn establishment_table(rows: &[SearchOutcome]) -> Block {
         .keys(&["regular", "runs"])
         .numbers("trials", |row| search::mean(row.trials))
         .numbers("invalid", |row| search::mean(row.invalid))
-        .said(|row, line| {
+        .with_words(|row, line| {
             line.name = format!("{}, {}", row.label, row.goal);
             line.words.push(establishment_sentence(row));
         })
@@ -197,7 +197,7 @@ pub(super) fn teardown_table(rows: &[TeardownRate]) -> Block {
         .numbers("with asking", |row| Cell::rate(row.at_least))
         .numbers("empty table", |row| seconds(row.empty_s))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| line.words.push(teardown_sentence(row)))
+        .with_words(|row, line| line.words.push(teardown_sentence(row)))
         .set(|table| table.name = Some("tear-down-rate"))
         .block()
 }
@@ -239,7 +239,7 @@ pub(super) fn capacity_table(rows: &[TableCapacity]) -> Block {
         .numbers("most states", |row| row.most_states.map_or(Cell::None, Cell::count))
         .numbers("opened at", |row| Cell::rate(row.rate.map(|rate| rate as f64)))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| line.words.push(capacity_sentence(row)))
+        .with_words(|row, line| line.words.push(capacity_sentence(row)))
         .set(|table| table.name = Some("table-capacity"))
         .block()
 }

@@ -79,7 +79,7 @@ pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
         .numbers("nothing at all lost", |row| Cell::rate(row.nothing_lost))
         .numbers("greatest load", |row| Cell::rate(row.greatest))
         .numbers("lost there", |row| Cell::number(row.loss, Digits::Percent(2)))
-        .said(|row, line| line.words.push(sentence(row)))
+        .with_words(|row, line| line.words.push(sentence(row)))
         .set(|table| table.name = Some("loss"))
         .block()
 }

@@ -153,7 +153,7 @@ pub(super) fn table(rows: &[FloodOutcome]) -> Block {
         .numbers("lost at most", move |row| lost(row.loss_at_most))
         .numbers("runs", |row| Cell::count(row.loss.map_or(0, |found| found.n) as u64))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| {
+        .with_words(|row, line| {
             line.name = format!("{}, flood {}", row.label, format_pps(row.flood as f64));
             line.words.push(match &row.loss {
                 Some(found) => format!("{} of the traffic lost", percent(found.median, 2)),

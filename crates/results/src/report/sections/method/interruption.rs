@@ -113,7 +113,7 @@ pub(super) fn table(rows: &[InterruptionSummary], name: &'static str) -> Block {
         .numbers("not ended", |row| Cell::count(row.open as u64))
         .words("what was done", |row| Cell::text(row.how.as_deref().unwrap_or("")))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(move |row, line| line.words.push(sentence(row)))
+        .with_words(move |row, line| line.words.push(sentence(row)))
         .set(|table| table.name = Some(name))
         .block()
 }

@@ -298,7 +298,7 @@ pub(super) fn table(rows: &[LatencyResult]) -> Block {
         .numbers("packets", |row| Cell::count(row.packets))
         .numbers("runs", |row| Cell::count(row.runs as u64))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| {
+        .with_words(|row, line| {
             line.name = format!("{}, {}", row.label, percent(row.share, 0));
             line.words.push(sentence(row));
         })

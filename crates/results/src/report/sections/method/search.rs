@@ -197,7 +197,7 @@ pub(super) fn table(rows: &[SearchOutcome]) -> Block {
         .keys(&["regular", "runs"])
         .numbers("trials", |row| mean(row.trials))
         .numbers("invalid", |row| mean(row.invalid))
-        .said(|row, line| {
+        .with_words(|row, line| {
             line.name = format!("{}, {}", row.label, row.goal);
             line.words.push(found(row));
         })

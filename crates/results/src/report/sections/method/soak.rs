@@ -92,7 +92,7 @@ pub(super) fn table(rows: &[SoakOutcome]) -> Block {
         .keys(&["loss_ratio", "low", "high"])
         .numbers("worst trial", |row| Cell::number(row.worst, Digits::Percent(4)))
         .numbers("invalid", |row| Cell::count(row.invalid as u64))
-        .said(|row, line| {
+        .with_words(|row, line| {
             line.words.push(sentence(row));
         })
         .set(|table| table.name = Some("soak"))

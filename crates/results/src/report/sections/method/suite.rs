@@ -314,7 +314,7 @@ pub(super) fn table(rows: &[SuiteRow]) -> Block {
         .numbers("buffer", |row| seconds(row.buffer_s))
         .numbers("recovery", |row| seconds(row.recovery_s))
         .numbers("reset", |row| seconds(row.reset_s))
-        .said(|row, line| line.words.push(sentence(row)))
+        .with_words(|row, line| line.words.push(sentence(row)))
         .set(|table| table.name = Some("rfc2544"))
         .block()
 }
