@@ -218,7 +218,7 @@ fn ruleset_with_nat_is_counted() {
     assert_eq!(kernels.len(), 2, "{found:#}");
     assert!(kernels.iter().all(|row| row["lost"] == 0), "{kernels:#?}");
     // Exported, so no kernel inlines it; part of the translation of each packet.
-    let translation = of(&found, "nf_nat_packet");
+    let translation = of(&found, "nf_nat_inet_fn");
     assert!(translation[0].abs() < 0.1 && translation[1] > 10.0, "{translation:?}");
 }
 
