@@ -69,7 +69,8 @@ fn every_sample_is_counted(text: &str, profile: &Profile) {
             let time = pair[1].strip_suffix(':').and_then(|time| time.split_once('.'));
             cpu.is_some_and(|cpu| cpu.parse::<u8>().is_ok())
                 && time.is_some_and(|(seconds, fraction)| {
-                    seconds.parse::<u32>().is_ok() && fraction.len() == 6
+                    seconds.parse::<u32>().is_ok()
+                        && fraction.len() == 6
                         && fraction.bytes().all(|byte| byte.is_ascii_digit())
                 })
         })
