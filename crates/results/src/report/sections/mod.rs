@@ -3,7 +3,7 @@
 //!
 //! Data flow one way: the [`Core`] results are computed first, and sections read them. Only frame
 //! sizes read another section, because their rates are results of the [`Method`].
-//! [`super::results`] computes the sections, [`super::document()`] puts them in order.
+//! `results.rs` computes the sections, [`super::document()`] puts them in order.
 
 mod archive;
 mod beds;
