@@ -2,11 +2,11 @@
 //! were written read back unchanged.
 #![no_main]
 
-use fwdlab_packet::rss::{MICROSOFT_KEY, SYMMETRIC_KEY, Toeplitz, queue_of};
-use fwdlab_packet::{Stamp, rss};
 use fwdlab_netio::frame::LONGEST;
 use fwdlab_netio::pcap::{PcapPort, PcapWriter};
 use fwdlab_netio::{Batch, Port};
+use fwdlab_packet::rss::{MICROSOFT_KEY, SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_packet::{Stamp, rss};
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
 use std::sync::LazyLock;

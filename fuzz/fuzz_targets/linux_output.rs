@@ -38,7 +38,10 @@ fn locate_losses(reading: Reading) {
     let links = Links::of_namespaces();
     let offered = reading.values().copied().max().unwrap_or(0);
     let total = Counts { offered, forwarded: 0 };
-    let (settings, totals) = (&Settings::default(), Totals { passed: total, at_interfaces: total, directions: Default::default() });
+    let (settings, totals) = (
+        &Settings::default(),
+        Totals { passed: total, at_interfaces: total, directions: Default::default() },
+    );
     let nothing = dut::Reading::default();
     let reading = dut::Reading { machine: reading, own: Vec::new() };
     for (before, after) in [(&nothing, &reading), (&reading, &reading)] {

@@ -7,13 +7,13 @@
 #![no_main]
 
 use etherparse::{NetSlice, SlicedPacket};
-use fwdlab_packet::checksum;
 use fwdlab_netio::frame::LONGEST;
+use fwdlab_packet::checksum;
 use fwdlab_router::fib::{Fib, NextHop, Radix, V4, V6};
-use fwdlab_router::firewall::{StateConfig, StateTable, SharedFirewall, text};
+use fwdlab_router::firewall::{SharedFirewall, StateConfig, StateTable, text};
 use fwdlab_router::path::{
-    Batch, Class, Config, Counters, Firewall, Frame, Gateway, Interface, Neighbour, Neighbours,
-    NoFirewall, ForwardingPath, Reason, Router, Snapshot,
+    Batch, Class, Config, Counters, Firewall, ForwardingPath, Frame, Gateway, Interface, Neighbour,
+    Neighbours, NoFirewall, Reason, Router, Snapshot,
 };
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
@@ -65,8 +65,16 @@ fuzz_target!(|bytes: &[u8]| {
     let frames = frames(rest);
     let [fast, full] = ForwardingPath::ALL.map(|path| outcome(&frames, path, choice, 0));
     assert_eq!(fast, full, "the paths");
-    assert_eq!(fast, outcome(&frames, ForwardingPath::Fast, choice, 0xa5), "the fast path's buffers");
-    assert_eq!(full, outcome(&frames, ForwardingPath::Full, choice, 0x5a), "the full path's buffers");
+    assert_eq!(
+        fast,
+        outcome(&frames, ForwardingPath::Fast, choice, 0xa5),
+        "the fast path's buffers"
+    );
+    assert_eq!(
+        full,
+        outcome(&frames, ForwardingPath::Full, choice, 0x5a),
+        "the full path's buffers"
+    );
 });
 
 /// Decodes the input into frames with their ports.
@@ -202,9 +210,9 @@ fn forwarded<W: Firewall>(
         Reason::WaitedSent,
         Reason::WaitedTold,
     ]
-        .map(get)
-        .iter()
-        .sum();
+    .map(get)
+    .iter()
+    .sum();
     assert_eq!(extra as u64, emitted, "frames beyond them");
     sent.sort_unstable();
     (snapshot, sent)

@@ -414,7 +414,7 @@ impl<'t, T> Rows<'t, T> {
 
     /// Sets the words and other attributes of each row. The words cover the columns added so far.
     #[must_use]
-    pub fn said(mut self, say: impl Fn(&'t T, &mut Row)) -> Self {
+    pub fn with_words(mut self, say: impl Fn(&'t T, &mut Row)) -> Self {
         self.table.columns.iter_mut().for_each(|column| column.is_said = true);
         for (row, subject) in self.table.rows.iter_mut().zip(&self.subjects) {
             say(subject, row);
