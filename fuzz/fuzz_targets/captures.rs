@@ -38,10 +38,10 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
     let (mut frames, mut batch) = (Vec::new(), Batch::new());
     let Ok(mut port) = PcapPort::open(Some(&*FILE), None, 3) else { return (frames, 0) };
     loop {
-        let received = port.receive(&mut batch);
-        let faulty = received.as_ref().is_err_and(|error| !error.to_string().is_empty());
-        if faulty {
-            break;
+        // After a fault there are no more frames.
+        if let Err(error) = port.receive(&mut batch) {
+            assert!(!error.to_string().is_empty() && port.is_at_end());
+            batch.clear();
         }
         for frame in batch.frames() {
             assert!(frame.len() <= LONGEST && frame.ingress() == 3);
@@ -52,6 +52,9 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
         }
     }
     let missed = port.missed();
+    let counts = port.counts().lock().expect("no panic").clone();
+    assert_eq!((counts.frames, counts.missed()), (frames.len() as u64, missed));
+    assert!(counts.is_at_end && counts.left_out() >= missed);
     (frames, missed)
 }
 

@@ -1,6 +1,6 @@
 //! Capture files as ports: all formats, and files in other formats.
 
-use fwdlab_netio::pcap::PcapPort;
+use fwdlab_netio::pcap::{CaptureCounts, PcapPort};
 use fwdlab_netio::port::Sent;
 use fwdlab_netio::{Batch, NetioError, Port, clock};
 use std::fs;
@@ -132,7 +132,74 @@ fn truncated_and_long_frames_are_missed() {
     let at = bytes.len() - 60 - 4;
     bytes[at] = 61;
     let (read, port) = read(&write(&folder, &bytes));
-    assert_eq!((read, port.expect("a whole file").missed()), (vec![vec![1; 60]], 2));
+    let mut port = port.expect("a whole file");
+    assert_eq!((read, port.missed()), (vec![vec![1; 60]], 2));
+    let counts = counts(&port);
+    let remark = "2 of 3 records left out: 1 truncated when they were captured, 1 longer than frames \
+                  can be";
+    assert_eq!(counts.remark().as_deref(), Some(remark));
+    assert!(counts.is_mostly_left_out() && counts.is_at_end);
+}
+
+#[test]
+fn cut_file_yields_all_whole_frames_then_the_place() {
+    let folder = TempDir::new().expect("a folder");
+    let many: Vec<Vec<u8>> = (0..200u32).map(|n| n.to_be_bytes().repeat(20)).collect();
+    let file = pcap(false, 0xa1b2_c3d4, 1, &many);
+    // Within the bytes of the last frame, and within its header.
+    for cut in [30, 90] {
+        let (read, error) = read(&write(&folder, &file[..file.len() - cut]));
+        assert!(read == many[..199], "{} frames", read.len());
+        let error = error.err().expect("the cut").to_string();
+        let place = format!("at byte {}: the file is cut within this record", 24 + 199 * 96);
+        assert!(error.contains(&place) && error.contains("\n  next step: "), "{error}");
+    }
+    let path = write(&folder, &file[..file.len() - 30]);
+    let mut port = PcapPort::open(Some(&path), None, NUMBER).expect("a port");
+    while port.receive(&mut Batch::new()).is_ok() {
+        assert!(!port.is_at_end(), "the fault is still to come");
+    }
+    let counts = counts(&port);
+    assert!(port.is_at_end() && counts.is_at_end);
+    assert_eq!((counts.frames, counts.left_out()), (199, 0));
+    let fault = format!(
+        "at byte {}: the file is cut within this record; the records before it were read",
+        24 + 199 * 96
+    );
+    assert_eq!(counts.remark(), Some(fault));
+    assert_eq!(port.receive(&mut Batch::new()).expect("nothing more"), 0);
+}
+
+#[test]
+fn link_type_with_fcs_length_is_ethernet() {
+    let folder = TempDir::new().expect("a folder");
+    for link in [0x1400_0001, 0x2400_0001, 0xf000_0001] {
+        let (read, port) = read(&write(&folder, &pcap(true, 0xa1b2_c3d4, link, &frames())));
+        assert!(port.is_ok() && read == frames(), "{link:x}");
+    }
+}
+
+#[test]
+fn blocks_with_unknown_content_are_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let mut file = Bytes { big: false, bytes: pcapng(false, 1, &frames()) };
+    // The obsolete packet block, twice a private one, and interface statistics.
+    for kind in [2, 0x8000_0777, 0x8000_0777, 5] {
+        file.block(kind, Bytes::new(false).u32(0).u32(0).u32(0));
+    }
+    let (read, port) = read(&write(&folder, &file.bytes));
+    let counts = counts(&port.expect("a whole file"));
+    assert!(read == frames());
+    // One more is in the file from the beginning.
+    assert_eq!(
+        counts.blocks.into_iter().collect::<Vec<_>>(),
+        [(2, 1), (0xbad, 1), (0x8000_0777, 2)]
+    );
+    assert_eq!((counts.frames, counts.truncated, counts.too_long), (7, 0, 0));
+}
+
+fn counts(port: &PcapPort) -> CaptureCounts {
+    port.counts().lock().expect("no panic").clone()
 }
 
 #[test]
@@ -144,6 +211,8 @@ fn open_rejects_other_files_with_offset() {
         error.err().expect("an error").to_string().replace(folder.path().to_str().unwrap(), "")
     };
     let frame = [vec![0; 60]];
+    let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
+    let error_of = |bytes: &[u8]| first_line(error_of(bytes));
     let raw_ip = "/in.pcap: at byte 24: frames of link type RAW, not Ethernet";
     assert_eq!(error_of(&pcap(false, 0xa1b2_c3d4, 101, &frame)), raw_ip);
     let file = pcapng(true, 113, &[frame[0].clone(), frame[0].clone()]);

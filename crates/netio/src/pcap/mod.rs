@@ -2,11 +2,13 @@
 //!
 //! Reads pcap in both byte orders and time resolutions and pcapng, writes pcap with nanoseconds
 //! (draft-ietf-opsawg-pcap). Reading ignores the times in a file and returns frames immediately.
-//! Ethernet only.
+//! Ethernet only. What is left out of a file is counted by kind ([`CaptureCounts`]).
 
+mod counts;
 mod port;
 mod read;
 mod write;
 
+pub use counts::CaptureCounts;
 pub use port::PcapPort;
 pub use write::PcapWriter;

@@ -1,5 +1,6 @@
 //! A port between two files.
 
+use super::counts::CaptureCounts;
 use super::read::{Next, PcapReader};
 use super::write::PcapWriter;
 use crate::frame::{BATCH, Batch};
@@ -9,13 +10,18 @@ use crate::{NetioError, clock};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A port that receives the frames of one file and writes outgoing frames to another.
 pub struct PcapPort {
     number: u8,
     input: Option<PcapReader>,
     output: Option<(String, PcapWriter<BufWriter<File>>)>,
-    missed: u64,
+    counts: CaptureCounts,
+    /// The same counts after the last batch, for other threads.
+    shared: Arc<Mutex<CaptureCounts>>,
+    /// The fault that ended the input, until it is returned.
+    fault: Option<NetioError>,
 }
 
 impl PcapPort {
@@ -46,7 +52,20 @@ impl PcapPort {
                 Err(error) => Err(NetioError::system(format!("writing {name}"), error)),
             }
         });
-        Ok(PcapPort { number, input, output: output.transpose()?, missed: 0 })
+        let counts = CaptureCounts { is_at_end: input.is_none(), ..CaptureCounts::default() };
+        Ok(PcapPort {
+            number,
+            input,
+            output: output.transpose()?,
+            shared: Arc::new(Mutex::new(counts.clone())),
+            counts,
+            fault: None,
+        })
+    }
+
+    /// Returns the counts of the input's records, which the port updates with each batch.
+    pub fn counts(&self) -> Arc<Mutex<CaptureCounts>> {
+        Arc::clone(&self.shared)
     }
 
     /// Writes buffered data, as [`Port::wait`] and dropping do.
@@ -60,22 +79,44 @@ impl PcapPort {
 }
 
 impl Port for PcapPort {
+    /// Receives frames. A file that is cut or malformed provides all frames before the fault, then
+    /// the fault once, and is at its end afterwards.
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
         batch.clear();
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let Some(input) = &mut self.input else { return Ok(0) };
         let (frames, mut count) = (batch.fill(BATCH), 0);
-        while count < frames.len() {
-            match input.next(self.number, &mut frames[count])? {
-                Next::Frame => count += 1,
-                Next::Missed => self.missed += 1,
-                Next::End => {
-                    self.input = None;
-                    break;
-                }
+        let end = loop {
+            if count == frames.len() {
+                break None;
+            }
+            match input.next(self.number, &mut frames[count]) {
+                Ok(Next::Frame) => count += 1,
+                Ok(Next::Truncated) => self.counts.truncated += 1,
+                Ok(Next::TooLong) => self.counts.too_long += 1,
+                Ok(Next::Block(kind)) => *self.counts.blocks.entry(kind).or_default() += 1,
+                Ok(Next::End) => break Some(None),
+                Err(fault) => break Some(Some(fault)),
+            }
+        };
+        batch.fill(count);
+        self.counts.frames += count as u64;
+        if let Some(fault) = end {
+            self.input = None;
+            self.counts.is_at_end = true;
+            self.counts.fault = fault.as_ref().map(first_line);
+            self.fault = fault;
+        }
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.counts);
+        match self.fault.take() {
+            Some(fault) if count == 0 => Err(fault),
+            fault => {
+                self.fault = fault;
+                Ok(count)
             }
         }
-        batch.fill(count);
-        Ok(count)
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<Sent, NetioError> {
@@ -93,7 +134,7 @@ impl Port for PcapPort {
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
         self.flush()?;
-        if self.input.is_some() {
+        if !self.is_at_end() {
             wakers.ready();
         }
         Ok(())
@@ -102,10 +143,19 @@ impl Port for PcapPort {
     /// Returns the number of frames that are truncated in the file, or longer than a
     /// [`crate::Frame`] can be.
     fn missed(&mut self) -> u64 {
-        self.missed
+        self.counts.missed()
     }
 
     fn is_at_end(&self) -> bool {
-        self.input.is_none()
+        self.input.is_none() && self.fault.is_none()
     }
+}
+
+/// Place and reason of a fault, without the file and the next step.
+fn first_line(fault: &NetioError) -> String {
+    let text = match fault {
+        NetioError::Capture { offset, why, .. } => format!("at byte {offset}: {why}"),
+        other => other.to_string(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
 }

@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Bytes read in one go, and the longest record: programs capture frames of at most 256 KiB.
 const BUFFER_BYTES: usize = 288 << 10;
+/// Bits of a pcap file's link type that contain the type. The others describe the frames' FCS.
+const LINK_TYPE: i32 = 0xffff;
 
 /// A file of captured frames.
 pub(super) struct PcapReader {
@@ -24,8 +26,12 @@ pub(super) struct PcapReader {
 pub(super) enum Next {
     /// A frame.
     Frame,
-    /// A frame that is truncated, or longer than a [`Frame`] can be.
-    Missed,
+    /// A frame of which the file contains only the beginning.
+    Truncated,
+    /// A frame that is longer than a [`Frame`] can be.
+    TooLong,
+    /// A block of pcapng of this type, which is not read.
+    Block(u32),
     /// End of the file.
     End,
 }
@@ -103,7 +109,7 @@ fn look_at(
 ) -> Look {
     let (interface, captured, length) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            links.push(header.network);
+            links.push(Linktype(header.network.0 & LINK_TYPE));
             return Look::Skip(bytes);
         }
         PcapBlockOwned::NG(Block::SectionHeader(_)) => {
@@ -121,19 +127,29 @@ fn look_at(
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
             (0, packet.packet_data(), packet.orig_len())
         }
-        // Names, statistics, secrets, custom blocks.
+        // Packets in an obsolete form, and blocks that other programs define.
+        PcapBlockOwned::NG(block @ (Block::Custom(_) | Block::Unknown(_))) => {
+            return Look::Next(Next::Block(block.magic()), bytes);
+        }
+        // Names, statistics, secrets, processes, journals.
         PcapBlockOwned::NG(_) => return Look::Skip(bytes),
     };
     match links.get(interface) {
         Some(&Linktype::ETHERNET) => {}
-        Some(other) => return Look::Wrong(format!("frames of link type {other}, not Ethernet")),
+        Some(other) => {
+            return Look::Wrong(format!(
+                "frames of link type {other}, not Ethernet\n  next step: capture at one Ethernet \
+                 device"
+            ));
+        }
         None => return Look::Wrong(format!("a frame of interface {interface}, unheard of")),
     }
-    let whole = captured.len() == length as usize;
-    match whole && frame.receive(number, captured).is_ok() {
-        true => Look::Next(Next::Frame, bytes),
-        false => Look::Next(Next::Missed, bytes),
-    }
+    let next = match () {
+        () if captured.len() != length as usize => Next::Truncated,
+        () if frame.receive(number, captured).is_err() => Next::TooLong,
+        () => Next::Frame,
+    };
+    Look::Next(next, bytes)
 }
 
 /// Describes an error without the bytes that the parser's message includes.
@@ -141,7 +157,11 @@ fn words<I>(error: &PcapError<I>) -> String {
     match error {
         PcapError::Eof => "the file is empty".into(),
         PcapError::BufferTooSmall => "a record that is too long".into(),
-        PcapError::UnexpectedEof | PcapError::Incomplete(_) => "the file ends in between".into(),
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) => {
+            "the file is cut within this record; the records before it were read\n  next step: \
+             capture again, or remove the rest with `editcap IN OUT`"
+                .into()
+        }
         PcapError::ReadError => "reading failed".into(),
         PcapError::HeaderNotRecognized => "neither pcap nor pcapng".into(),
         PcapError::NomError(_, kind) | PcapError::OwnedNomError(_, kind) => {

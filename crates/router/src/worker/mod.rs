@@ -37,12 +37,14 @@ const HOST: u32 = 8;
 /// Forwards between ports until it is stopped, or all ports have reached their end.
 ///
 /// # Errors
-/// If a port fails permanently.
+/// If a port fails permanently. A malformed capture file ends its port only; the error is returned
+/// when the router ends.
 pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), NetioError> {
     let Station { mut ports, missed, orders } = station;
     let (mut batch, mut wakers) = (Batch::new(), Wakers::new());
     let for_others: Vec<bool> = ports.iter().map(|port| port.receives_for_others()).collect();
     let (mut idle, mut patience, mut round) = (0u32, *PATIENCE.start(), 0u32);
+    let mut fault = None;
     while !orders.is_stopped() {
         orders.follow(&mut engine);
         round = round.wrapping_add(1);
@@ -52,7 +54,14 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Neti
             if of_host && received > 0 && !round.is_multiple_of(HOST) {
                 break;
             }
-            let count = ports[at].receive(&mut batch)?;
+            let count = match ports[at].receive(&mut batch) {
+                Ok(count) => count,
+                Err(error @ NetioError::Capture { .. }) => {
+                    fault.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             received += count;
             if batch.frames().is_empty() {
                 continue;
@@ -109,7 +118,7 @@ pub fn forward(mut engine: Box<dyn Engine>, station: Station) -> Result<(), Neti
     emit(&mut *engine, &mut ports, &missed, &mut batch)?;
     engine.flush();
     note_missed(&mut ports, &missed);
-    Ok(())
+    fault.map_or(Ok(()), Err)
 }
 
 /// Counts frames by the port where they came in.
