@@ -14,10 +14,11 @@ use fwdlab_host::{Host, Running};
 use fwdlab_model::record::queues::{Direction, counter_name};
 use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::router::{
-    ChecksumKind, FullTable, InterfaceSetup, NeighbourSetup, PortKind, RouterSetup, RouterStats,
-    Synthesised,
+    ChecksumKind, FileWarning, FullTable, InterfaceSetup, NeighbourSetup, PortKind, RouterSetup,
+    RouterStats, Synthesised,
 };
 use fwdlab_model::settings::{Directions, Family, Firewall, RouterPort, Settings};
+use fwdlab_model::warning::Warning;
 use fwdlab_packet::address::{Side, peer_address, routed_prefix};
 use fwdlab_packet::forwarding::Class;
 use std::path::Path;
@@ -76,6 +77,8 @@ impl Dut for RouterDut<'_> {
         for (name, value) in &stats.facts {
             findings.facts.insert(format!("router {name}"), value.clone());
         }
+        let left_out = |FileWarning { file, line, what }| Warning::Log { file, line, what };
+        findings.warnings.extend(stats.warnings.into_iter().map(left_out));
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use crate::terminal;
 use fwdlab_bench::BenchError;
 use fwdlab_export::ExportError;
 use fwdlab_model::Diagnostics;
+#[cfg(target_os = "linux")]
+use fwdlab_netio::NetioError;
 use fwdlab_results::compare::CompareError;
 use fwdlab_results::report::ReportError;
 use fwdlab_results::store::{MergeError, StoreError};
@@ -54,7 +56,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
   0    done
   1    a difference that you asked to fail on
-  2    a mistake in arguments or experiment file
+  2    a mistake in arguments or in a file
   3    the environment lacks something
   4    the measurement can't be trusted
   70   a bug of fwdlab
@@ -188,6 +190,14 @@ fn of_testbed(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
             RouterdError::Environment(_) => Exit::Environment,
         });
     }
+    if let Some(error) = cause.downcast_ref::<NetioError>() {
+        return match error {
+            NetioError::Capture { .. } => Some(Exit::Mistake),
+            NetioError::Bpf { .. } => Some(Exit::Environment),
+            // Its cause decides.
+            NetioError::System { .. } => None,
+        };
+    }
     Some(match cause.downcast_ref::<VmError>()? {
         VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,
         VmError::Counts(_) => Exit::Untrustworthy,
@@ -291,6 +301,9 @@ mod tests {
         let store = StoreError::NoInvocation { path: "x".into() };
         assert_eq!(of(&ReportError::Store(store).into()), Exit::Bug);
         assert_eq!(of(&anyhow::anyhow!("never seen")), Exit::Bug);
+        let why = "cut".to_owned();
+        let cut = NetioError::Capture { path: "x.pcap".into(), offset: 9, why };
+        assert_eq!(of(&cut.into()), Exit::Mistake);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use fwdlab_packet::forwarding::Class;
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::named;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Set-up of a router. All values with a default may be omitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub struct RouterSetup {
     pub rss: bool,
     /// Routes, each `prefix via next-hop`.
     pub routes: Vec<String>,
-    /// File of further routes: text as above, or an MRT `TABLE_DUMP_V2` dump.
+    /// File of further routes: text as above, or an MRT dump of a table.
     pub routes_file: Option<String>,
     /// Synthetic routes in addition to the listed ones.
     pub synthesised: Option<Synthesised>,
@@ -293,9 +294,34 @@ pub struct RouterStats {
     pub workers: Vec<u64>,
     /// Facts about the running router: selections, memory, states.
     pub facts: Vec<(String, String)>,
+    /// Parts of its files that the router leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<FileWarning>,
     /// Reason why a command failed; the router continues unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// A part of a file that the router leaves out or cannot use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileWarning {
+    /// The file, or the key of the configuration.
+    pub file: String,
+    /// Line, from 1; `None` for the file as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Counts of the parts, by kind.
+    pub what: String,
+}
+
+impl fmt::Display for FileWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
 }
 
 /// Frames of an interface, summed over all workers.

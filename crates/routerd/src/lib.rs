@@ -2,7 +2,9 @@
 //! set-up.
 
 mod advertise;
+mod captures;
 mod error;
+mod firewall;
 mod host;
 mod interfaces;
 pub mod metrics;
@@ -14,13 +16,14 @@ mod tables;
 mod vlans;
 
 use anyhow::Context;
+use captures::Capture;
 pub use error::RouterdError;
-use fwdlab_model::router::{FullTable, InterfaceCounts, RouterSetup, RouterStats};
+use fwdlab_model::router::{FileWarning, InterfaceCounts, RouterSetup, RouterStats};
 use fwdlab_netio::circuit::Circuit;
 use fwdlab_netio::host::AllMulticast;
 use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
-use fwdlab_router::firewall::{Ruleset, SharedFirewall, StateConfig, text};
+use fwdlab_router::firewall::SharedFirewall;
 use fwdlab_router::path::harvest::Pool;
 use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
 use fwdlab_router::worker::{self, Engine, Orders, PortCounters, Station, engine};
@@ -50,6 +53,9 @@ pub struct Running {
     wall: Option<Arc<SharedFirewall>>,
     pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
+    /// Parts of the set-up's files that are left out.
+    warnings: Vec<FileWarning>,
+    captures: Vec<Capture>,
     /// Notes for the user.
     notes: Vec<String>,
     /// Number of completed checksums, by interface.
@@ -72,7 +78,7 @@ impl Running {
     /// # Errors
     /// User errors in `setup`, and missing requirements of the environment.
     pub fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
-        let Prepared { routing, interfaces, wall, pool, config, facts } = prepare(setup)?;
+        let Prepared { routing, interfaces, wall, pool, config, facts, warnings } = prepare(setup)?;
         let counters = Counters::new(setup.workers.into());
         let names = interfaces.iter().map(|named| named.name.clone()).collect();
         let mut running = Running {
@@ -84,7 +90,9 @@ impl Running {
             pool,
             facts,
             routing: Arc::new(Mutex::new(routing)),
-            notes: Vec::new(),
+            notes: warnings.iter().map(FileWarning::to_string).collect(),
+            warnings,
+            captures: Vec::new(),
             completed: Vec::new(),
             reloads: 0,
             orders: Vec::new(),
@@ -138,7 +146,8 @@ impl Running {
     ) -> anyhow::Result<()> {
         let mut ports = ports::open(setup, interfaces)?;
         self.facts.extend(ports.facts);
-        self.notes = ports.notes;
+        self.notes.append(&mut ports.notes);
+        self.captures = ports.captures;
         self.completed = ports.completed;
         self._groups = ports.groups;
         self.watched = ports.presences.into_iter().map(Watched::new).collect();
@@ -162,14 +171,17 @@ impl Running {
         Ok(())
     }
 
-    /// Builds everything except ports and threads; returns the facts about them.
+    /// Builds everything except ports and threads, and reads capture files; returns the facts about
+    /// them, and the parts of files that are left out.
     ///
     /// # Errors
     /// As [`Running::start`].
-    pub fn check(setup: &RouterSetup) -> anyhow::Result<Vec<(String, String)>> {
-        let Prepared { routing, interfaces, config, facts: tables, .. } = prepare(setup)?;
+    pub fn check(setup: &RouterSetup) -> anyhow::Result<(Vec<(String, String)>, Vec<FileWarning>)> {
+        let Prepared { routing, interfaces, config, facts: tables, mut warnings, .. } =
+            prepare(setup)?;
         if setup.circuits.is_empty() {
             ports::check(setup, &interfaces)?;
+            warnings.extend(captures::survey(setup)?);
         }
         let tally = Counters::new(1).tally(0).context("a worker")?;
         let (inet, inet6) = (routing.inet.clone(), routing.inet6.clone());
@@ -182,7 +194,7 @@ impl Running {
                 .map(|(number, named)| (format!("interface {number}"), named.name.clone())),
         );
         facts.extend(tables);
-        Ok(facts)
+        Ok((facts, warnings))
     }
 
     /// Starts a worker on a link in memory.
@@ -325,6 +337,12 @@ impl Running {
             interfaces,
             workers: self.counters.received_by_worker(),
             facts,
+            warnings: self
+                .warnings
+                .iter()
+                .cloned()
+                .chain(self.captures.iter().filter_map(Capture::warning))
+                .collect(),
             error: None,
         }
     }
@@ -332,6 +350,14 @@ impl Running {
     /// Notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Refuses capture files of which most was left out.
+    ///
+    /// # Errors
+    /// The counts of the first one.
+    pub fn check_captures(&self) -> anyhow::Result<()> {
+        self.captures.iter().try_for_each(Capture::check)
     }
 
     /// Ends all threads.
@@ -370,6 +396,8 @@ struct Prepared {
     config: Config,
     /// Facts about the tables.
     facts: Vec<(String, String)>,
+    /// Parts of files that are left out.
+    warnings: Vec<FileWarning>,
 }
 
 /// Reads and builds everything that needs no privileges.
@@ -392,9 +420,11 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         interfaces::add_link_local(&mut named.interface);
     }
     let advertiser = advertise::read(setup, &interfaces)?;
-    let wall = wall(setup, &interfaces)?;
+    let wall = firewall::shared(setup, &interfaces)?;
     let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
     let facts = std::mem::take(&mut tables.facts);
+    let mut warnings = std::mem::take(&mut tables.warnings);
+    warnings.extend(firewall::shadowed(setup, &interfaces)?);
     let neighbours = interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
     let host_rate = setup.host.as_ref().map_or(HostRate::default(), |host| {
         HostRate(Rate { per_second: host.pps, burst: (host.pps / 10).max(1) })
@@ -413,41 +443,7 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         ..Config::default()
     };
     let routing = Routing::new(tables, neighbours, interfaces.clone());
-    Ok(Prepared { routing, interfaces, wall, pool, config, facts })
-}
-
-/// The firewall that all workers share, if there are rules.
-fn wall(
-    setup: &RouterSetup,
-    interfaces: &[NamedInterface],
-) -> anyhow::Result<Option<Arc<SharedFirewall>>> {
-    let Some((rules, config)) = rules(setup, interfaces)? else { return Ok(None) };
-    let wall = SharedFirewall::new(&rules, &config);
-    Ok(Some(wall.map_err(|error| mistake(format!("firewall: {error}")))?))
-}
-
-/// The rules, if any, and the settings of states.
-fn rules(
-    setup: &RouterSetup,
-    interfaces: &[NamedInterface],
-) -> anyhow::Result<Option<(Ruleset, StateConfig)>> {
-    if setup.firewall.trim().is_empty() {
-        return Ok(None);
-    }
-    let port = |name: &str| {
-        let at = interfaces.iter().position(|named| named.name == name)?;
-        u8::try_from(at).ok()
-    };
-    let rules = text::read_with(&setup.firewall, &port);
-    let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
-    let config = StateConfig {
-        kind: setup.state,
-        limit: setup.state_limit as usize,
-        source_limit: setup.state_limit_per_source,
-        gives_way: setup.state_full == FullTable::GiveWay,
-        ..StateConfig::default()
-    };
-    Ok(Some((rules, config)))
+    Ok(Prepared { routing, interfaces, wall, pool, config, facts, warnings })
 }
 
 /// A user error.

@@ -1,5 +1,6 @@
 //! The ports of a router: sockets on devices, or files, with taps around them.
 
+use super::captures::Capture;
 use super::interfaces::NamedInterface;
 use super::{mistake, vlans};
 use crate::error::RouterdError;
@@ -37,6 +38,8 @@ pub(super) struct Ports {
     pub(super) notes: Vec<String>,
     /// Number of completed checksums, by interface.
     pub(super) completed: Vec<(String, Arc<AtomicU64>)>,
+    /// Capture files that ports read.
+    pub(super) captures: Vec<Capture>,
     /// Presence of interfaces, by their numbers.
     pub(super) presences: Vec<(u8, Arc<Presence>)>,
     /// Memberships that let interfaces receive all groups.
@@ -52,6 +55,8 @@ struct OpenedPorts {
     beside_kernel: bool,
     /// The reason why they are not of the preferred kind.
     instead: Option<String>,
+    /// The capture file that the only one reads.
+    capture: Option<Capture>,
 }
 
 /// Checks the ports of a set-up, without opening any.
@@ -110,6 +115,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
         facts: Vec::new(),
         notes: Vec::new(),
         completed: Vec::new(),
+        captures: Vec::new(),
         presences: Vec::new(),
         groups: Vec::new(),
     };
@@ -129,8 +135,9 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
         let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
             (entry.checksums == ChecksumKind::Complete).then(Arc::default);
-        let OpenedPorts { mut ports, kind, beside_kernel, instead } =
+        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture } =
             queues(entry, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
+        all.captures.extend(capture);
         let name = &entry.name;
         if entry.port != PortKind::Pcap {
             let presence = Arc::<Presence>::default();
@@ -267,7 +274,13 @@ fn queues(
     completed: Option<&Arc<AtomicU64>>,
     vlans: &[(u16, u8)],
 ) -> anyhow::Result<OpenedPorts> {
-    let opened = |(ports, kind)| OpenedPorts { ports, kind, beside_kernel: false, instead: None };
+    let opened = |(ports, kind)| OpenedPorts {
+        ports,
+        kind,
+        beside_kernel: false,
+        instead: None,
+        capture: None,
+    };
     let with_kernel = |(ports, kind)| OpenedPorts { beside_kernel: true, ..opened((ports, kind)) };
     let name = &entry.name;
     let refused = |error: NetioError| {
@@ -300,7 +313,8 @@ fn queues(
             let (input, output) = (path(&entry.input), path(&entry.output));
             let port = PcapPort::open(input.as_deref(), output.as_deref(), number);
             let port = port.map_err(|error| mistake(format!("interface {name}: {error}")))?;
-            Ok(opened((vec![boxed(port)], "pcap".into())))
+            let capture = entry.input.as_ref().map(|input| Capture::new(input, &port));
+            Ok(OpenedPorts { capture, ..opened((vec![boxed(port)], "pcap".into())) })
         }
     }
 }

@@ -4,7 +4,8 @@
 //! between two batches and takes over waiting packets, known neighbours and the firewall's states.
 //! Interfaces stay open; neither they nor the way they are opened can change.
 
-use super::{Prepared, Running, mistake, prepare, rules};
+use super::firewall::rules;
+use super::{Prepared, Running, mistake, prepare};
 use fwdlab_model::router::{InterfaceSetup, RouterSetup};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ impl Running {
     /// Errors of `setup`, and changes that a running router cannot make.
     pub fn reload(&mut self, setup: &RouterSetup) -> anyhow::Result<Option<String>> {
         can_follow(&self.setup, setup)?;
-        let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts } =
+        let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts, warnings } =
             prepare(setup)?;
         // States are kept if both set-ups have rules.
         if let (Some(before), Some((rules, states))) = (&self.wall, rules(setup, &interfaces)?) {
@@ -57,7 +58,7 @@ impl Running {
         // The ports have not changed.
         facts.extend(self.facts.drain(..).filter(|(name, _)| name.starts_with("interface ")));
         (self.facts, self.wall, self.setup) = (facts, wall, setup.clone());
-        (self.pool, self.advertiser) = (pool, advertiser);
+        (self.pool, self.advertiser, self.warnings) = (pool, advertiser, warnings);
         self.reloads += 1;
         Ok((!late.is_empty()).then(|| {
             format!(

@@ -2,7 +2,7 @@
 
 use super::{interfaces, mistake};
 use anyhow::Context;
-use fwdlab_model::router::{RouterSetup, Synthesised};
+use fwdlab_model::router::{FileWarning, RouterSetup, Synthesised};
 use fwdlab_router::fib::{Address, NextHop, Prefix, V4, V6};
 use fwdlab_router::routes::synthesis::{ROUTES_MAX, Synthesis, synthesise};
 use fwdlab_router::routes::{NextHops, Routes, Via, mrt, text};
@@ -21,6 +21,8 @@ pub(super) struct Tables {
     pub(super) written: Option<SetUpRoutes>,
     /// Facts about the built tables, for the statistics.
     pub(super) facts: Vec<(String, String)>,
+    /// Parts of the routes file that are left out.
+    pub(super) warnings: Vec<FileWarning>,
 }
 
 /// Routes that are not the kernel's.
@@ -59,7 +61,7 @@ impl SetUpRoutes {
 /// # Errors
 /// Errors of routes or of their file.
 pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
-    let mut all = Routes::default();
+    let (mut all, mut warnings) = (Routes::default(), Vec::new());
     // Later routes replace earlier ones of the same prefix, so routes of the set-up take
     // precedence.
     add(&mut all, connected(setup)?)?;
@@ -69,7 +71,10 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
         add(&mut all, made)?;
     }
     if let Some(file) = &setup.routes_file {
-        add(&mut all, from_file(file)?)?;
+        let (routes, remark) = from_file(file)?;
+        add(&mut all, routes)?;
+        let of_file = |what| FileWarning { file: file.clone(), line: None, what };
+        warnings.extend(remark.map(of_file));
     }
     let written = text::read(&setup.routes.join("\n"));
     add(&mut all, written.map_err(|error| mistake(format!("routes: {error}")))?)?;
@@ -79,7 +84,7 @@ pub(super) fn build(setup: &RouterSetup) -> anyhow::Result<Tables> {
     let mut facts = Vec::new();
     let inet = noted(tables::inet(setup.fib, setup.locking, &inet), "inet", &mut facts);
     let inet6 = noted(tables::inet6(setup.fib, setup.locking, &inet6), "inet6", &mut facts);
-    Ok(Tables { inet, inet6, next_hops: all.next_hops, written, facts })
+    Ok(Tables { inet, inet6, next_hops: all.next_hops, written, facts, warnings })
 }
 
 /// Routes to the hosts of each interface's link, by the prefixes of its addresses.
@@ -129,23 +134,46 @@ fn add(all: &mut Routes, more: Routes) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads text or an MRT dump: a dump begins with a time, whose first byte is not text.
-fn from_file(file: &str) -> anyhow::Result<Routes> {
+/// Reads text or an MRT dump: a dump begins with a time, whose first byte is not text. Also returns
+/// the counts of what is left out.
+fn from_file(file: &str) -> anyhow::Result<(Routes, Option<String>)> {
     let bytes = fs::read(file).map_err(|error| mistake(format!("routes file {file}: {error}")))?;
-    let dump = mrt::read(&bytes);
-    if let Ok(dump) = dump
-        && !bytes.is_empty()
-    {
-        return Ok(dump.routes);
-    }
     let fault = |what: String| mistake(format!("routes file {file}: {what}"));
-    match std::str::from_utf8(&bytes) {
-        Ok(written) => text::read(written).map_err(|error| fault(error.to_string())),
-        Err(_) => match mrt::read(&bytes) {
-            Ok(dump) => Ok(dump.routes),
-            Err(error) => Err(fault(error.to_string())),
-        },
+    // Windows writes a byte order mark.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    if is_utf16(text) {
+        return Err(fault(UTF16.into()));
     }
+    if let Some(program) = mrt::packed_by(&bytes) {
+        return Err(fault(format!("the file is packed\n  next step: unpack it with `{program}`")));
+    }
+    let dump = mrt::read(&bytes);
+    match (dump, std::str::from_utf8(text)) {
+        (Ok(dump), _) if !bytes.is_empty() => {
+            dump.check().map_err(|error| fault(error.to_string()))?;
+            let remark = dump.remark();
+            Ok((dump.routes, remark))
+        }
+        (_, Ok(written)) => {
+            let routes = text::read(written).map_err(|error| fault(error.to_string()))?;
+            let is_empty = routes.inet.is_empty() && routes.inet6.is_empty();
+            Ok((routes, is_empty.then(|| "the file contains no routes".to_owned())))
+        }
+        (Err(error), Err(_)) => Err(fault(error.to_string())),
+        (Ok(dump), Err(_)) => Ok((dump.routes, None)),
+    }
+}
+
+const UTF16: &str = "UTF-16 text, where UTF-8 is needed\n  next step: iconv -f UTF-16 -t UTF-8";
+
+/// True for a byte order mark of UTF-16, or characters of which every other byte is 0.
+fn is_utf16(bytes: &[u8]) -> bool {
+    let marked = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+    let begin = &bytes[..bytes.len().min(32) / 2 * 2];
+    let alternates = |zero: usize| {
+        begin.len() >= 8 && begin.iter().zip(0..).all(|(&byte, at)| (byte == 0) == (at % 2 == zero))
+    };
+    marked || alternates(0) || alternates(1)
 }
 
 /// Generated routes, none of them for addresses of the benchmark.
@@ -244,6 +272,66 @@ mod tests {
             "{:?}",
             tables.facts
         );
+    }
+
+    #[test]
+    fn files_of_other_encodings_are_read_or_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("routes").to_string_lossy().into_owned();
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).expect("a file");
+            from_file(&path).map_err(|error| error.to_string().replace(&path, "FILE"))
+        };
+        let text = "10.0.0.0/8 via 192.0.2.7\r\n";
+        let (routes, remark) = read(format!("\u{feff}{text}").as_bytes()).expect("a route");
+        assert_eq!((text::write(&routes).as_str(), remark), ("10.0.0.0/8 via 192.0.2.7\n", None));
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        for bytes in [&little, &big, &[&[0xff, 0xfe], &little[..]].concat()] {
+            let error = read(bytes).expect_err("no route");
+            assert!(error.starts_with("routes file FILE: UTF-16 text"), "{error}");
+            assert!(error.contains("next step: iconv"), "{error}");
+        }
+        let packed = read(&[0x28, 0xb5, 0x2f, 0xfd, 0, 1]).expect_err("packed");
+        assert_eq!(
+            packed,
+            "routes file FILE: the file is packed\n  next step: unpack it with `unzstd`"
+        );
+        for empty in ["", "# none yet\n"] {
+            let (_, remark) = read(empty.as_bytes()).expect("no route");
+            assert_eq!(remark.as_deref(), Some("the file contains no routes"));
+        }
+    }
+
+    #[test]
+    fn dumps_report_what_is_left_out_or_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rib").to_string_lossy().into_owned();
+        let record = |kind: u16, subtype: u16, body: &[u8]| {
+            let head = [0x6900_0000_u32.to_be_bytes(), [0; 4], (body.len() as u32).to_be_bytes()];
+            let mut record = head.concat();
+            record[4..6].copy_from_slice(&kind.to_be_bytes());
+            record[6..8].copy_from_slice(&subtype.to_be_bytes());
+            record.extend(body);
+            record
+        };
+        let via = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 7, 0x40, 3, 4, 192, 0, 2, 7];
+        let route = |n: u8| record(13, 8, &[&[0, 0, 0, n, 16, 10, n, 0, 1], &via[..]].concat());
+        let setup = |file: &[Vec<u8>]| {
+            fs::write(&path, file.concat()).expect("a file");
+            RouterSetup { routes_file: Some(path.clone()), ..RouterSetup::default() }
+        };
+        let tables = build(&setup(&[route(1), route(2), record(16, 4, &[0; 8])])).expect("tables");
+        assert_eq!(
+            tables.facts.iter().find(|(name, _)| name == "routes inet").expect("one").1,
+            "2"
+        );
+        let what = "1 of 3 records left out: 1 x BGP4MP message (16/4)".to_owned();
+        assert_eq!(tables.warnings, [FileWarning { file: path.clone(), line: None, what }]);
+        let error = build(&setup(&[record(16, 4, &[0; 8])])).err().expect("no table").to_string();
+        let expected = format!("routes file {path}: byte 0: 1 of 1 records left out");
+        assert!(error.starts_with(&expected), "{error}");
     }
 
     #[test]

@@ -102,8 +102,12 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
     let hangup = Hangup::on_signal().context("listening for signals")?;
     let setup = read(file)?;
     if arguments.check {
-        for (name, value) in Running::check(&setup)? {
+        let (facts, warnings) = Running::check(&setup)?;
+        for (name, value) in facts {
             println!("{name}: {value}");
+        }
+        for warning in warnings {
+            println!("warning: {warning}");
         }
         return Ok(Exit::Done);
     }
@@ -141,11 +145,14 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
             written_at = Some(Instant::now());
         }
     }
-    running.stop()?;
+    // The counters of a router that ended with an error are shown as well.
+    let ended = running.stop();
     if let Some(path) = &arguments.metrics {
         metrics::write(path, &running.stats())?;
     }
     show(arguments.json, &running.stats(), None)?;
+    ended?;
+    running.check_captures()?;
     Ok(Exit::Done)
 }
 
@@ -203,8 +210,10 @@ fn controlled(stop: &Stop) -> Result<Exit> {
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    running.stop()?;
+    let ended = running.stop();
     show(true, &running.stats(), None)?;
+    ended?;
+    running.check_captures()?;
     Ok(Exit::Done)
 }
 
@@ -271,6 +280,9 @@ fn table(stats: &RouterStats) -> String {
     );
     for (name, value) in &stats.facts {
         text += &format!("{name}: {value}\n");
+    }
+    for warning in &stats.warnings {
+        text += &format!("warning: {warning}\n");
     }
     text
 }
