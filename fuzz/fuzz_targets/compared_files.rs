@@ -10,6 +10,9 @@ fuzz_target!(|input: (&str, &str, bool)| {
     let (first, second, blocked) = input;
     let question = Question { blocked, ..Question::default() };
     if let Ok(results) = compare_texts(&question, &[("a.pps", first), ("b.csv", second)]) {
+        for (input, text) in results.inputs.iter().zip([first, second]) {
+            assert!(input.runs <= text.lines().count(), "a run has at least a line");
+        }
         let document = results.document();
         let _ = FORMS.map(|form| (form.render)(&document, 60).is_ok());
     }

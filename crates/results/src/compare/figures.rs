@@ -3,34 +3,36 @@
 //! The unit is the run: if a run has several lines (for example one per second), their mean is its
 //! value. Nothing is guessed: unknown input is an error with the line and the next step.
 
+#[cfg(test)]
+mod ambiguous;
+
+use super::columns::{Columns, IN_PPS, Unknown, excerpt};
 use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
-use super::records::{Record, Separator, records};
+use super::records::{Record, records};
 use super::sidecar;
 use crate::label::Label;
-use crate::report::LEFT_OUT;
 use crate::stats::BlockedRun;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Columns with the value, in order of preference.
-const RATES: [&str; 4] = ["value_pps", "pps", "rate_pps", "instructions"];
-/// Columns that mark a line as a part of a run.
-const PARTS: [&str; 8] =
-    ["second", "seconds", "sec", "interval", "sample", "slice", "time", "timestamp"];
-
-const IN_PPS: &str = "write packets per second as a plain number, e.g. 1488095";
-
 /// Parses the text of the file at `path`.
 pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
-    let (separator, records) = records(text);
+    let (separator, records) = records(text).map_err(|error| {
+        let next = "write a quote within a quoted field twice, or remove it";
+        CompareError::input(path, error.line, error.what, next)
+    })?;
     let Some(first) = records.first() else {
         let next = "it needs one figure per run, in packets per second, one per line";
         return Err(CompareError::input(path, None, "this file holds no figures", next));
     };
-    let columns = Columns::of(path, separator, first)?;
+    let mut columns = Columns::of(path, separator, first)?;
     let lines = if columns.is_named { &records[1..] } else { &records[..] };
-    let mut table = Table { path, columns, runs: Vec::new(), known: HashMap::new(), empty: 0 };
+    columns.name_variants(lines);
+    columns.refuse_clock(path, text, lines)?;
+    let unknown = Unknown::of(&columns);
+    let mut table =
+        Table { path, columns, unknown, runs: Vec::new(), known: HashMap::new(), empty: 0 };
     for record in lines {
         table.add(record)?;
     }
@@ -76,73 +78,11 @@ fn labels(
     Ok(found)
 }
 
-/// Positions of the columns in a record.
-#[derive(Debug)]
-struct Columns {
-    /// True if the first record contains column names.
-    is_named: bool,
-    count: usize,
-    rate: usize,
-    run: Option<usize>,
-    block: Option<usize>,
-    variant: Option<usize>,
-    left_out: Option<usize>,
-}
-
-impl Columns {
-    fn of(path: &Path, separator: Separator, first: &Record<'_>) -> Result<Columns, CompareError> {
-        let names: Vec<String> = first.fields.iter().map(|name| name.to_lowercase()).collect();
-        let at = |name: &str| names.iter().position(|known| known == name);
-        let error =
-            |what: String, next: &str| Err(CompareError::input(path, first.line, what, next));
-        let count = names.len();
-        if let Some(rate) = RATES.iter().find_map(|name| at(name)) {
-            let part = PARTS.iter().find(|name| at(name).is_some());
-            if let (Some(part), None) = (part, at("run")) {
-                let what =
-                    format!("each line holds one {part}, and parts of a run are no replicates");
-                return error(what, "add a column `run` with the number of the run");
-            }
-            let [run, block, variant, left_out] = ["run", "block", "variant", LEFT_OUT].map(at);
-            return Ok(Columns { is_named: true, count, rate, run, block, variant, left_out });
-        }
-        let numbers = first.fields.iter().filter(|field| field.parse::<f64>().is_ok()).count();
-        let unnamed = |rate: usize, run: Option<usize>| {
-            Ok(Columns {
-                is_named: false,
-                count,
-                rate,
-                run,
-                block: None,
-                variant: None,
-                left_out: None,
-            })
-        };
-        match (count, separator) {
-            (1, _) => unnamed(0, None),
-            (2, Separator::Blanks | Separator::Tab) if numbers == 2 => unnamed(1, Some(0)),
-            (_, Separator::Comma) if numbers == count => error(
-                format!("{count} fields and no names of columns"),
-                "write a first line such as `run,pps`, and fractions with a point",
-            ),
-            _ if numbers > 0 => {
-                error(format!("`{}` is not a rate", first.fields.join(" ")), IN_PPS)
-            }
-            _ => error(
-                format!(
-                    "no column is called {}",
-                    RATES[..2].iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" or ")
-                ),
-                "name the column with one figure per run, in packets per second, `pps`",
-            ),
-        }
-    }
-}
-
 /// Table being read; collects lines into runs.
 struct Table<'a> {
     path: &'a Path,
     columns: Columns,
+    unknown: Unknown,
     runs: Vec<Lines>,
     /// Index in `runs`, by variant and run number.
     known: HashMap<(String, String), usize>,
@@ -162,7 +102,7 @@ struct Lines {
 
 impl Table<'_> {
     fn add(&mut self, record: &Record<'_>) -> Result<(), CompareError> {
-        let Columns { is_named, count, rate, run, block, variant, left_out } = self.columns;
+        let Columns { is_named, count, rate, run, block, variant, left_out, .. } = self.columns;
         let error =
             |what: String, next: &str| Err(CompareError::input(self.path, record.line, what, next));
         let fields = &record.fields;
@@ -178,13 +118,15 @@ impl Table<'_> {
         let pps = match fields[rate].parse::<f64>() {
             Ok(pps) if pps.is_finite() && pps > 0.0 => pps,
             Ok(_) => {
-                let what = format!("`{}` can't be compared", fields[rate]);
+                let what = format!("`{}` can't be compared", excerpt(&fields[rate]));
                 return error(
                     what,
                     "every run needs a finite rate above 0; leave out runs that failed",
                 );
             }
-            Err(_) => return error(format!("`{}` is not a number", fields[rate]), IN_PPS),
+            Err(_) => {
+                return error(format!("`{}` is not a number", excerpt(&fields[rate])), IN_PPS);
+            }
         };
         let block = match block.map(|at| fields[at].parse::<u32>()) {
             None => None,
@@ -196,18 +138,24 @@ impl Table<'_> {
         if let (false, Some(at)) = (is_named, run)
             && fields[at].parse::<u64>().is_err()
         {
-            let what = format!("`{}` is not the number of a run", fields[at]);
+            let what = format!("`{}` is not the number of a run", excerpt(&fields[at]));
             return error(what, "two columns are run and rate; name other ones in a first line");
         }
         let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
-        let is_left_out = left_out.is_some_and(|at| !fields[at].is_empty());
+        let is_left_out = left_out.is_some_and(|at| is_true(&fields[at]));
         let lines = Lines { variant, block, sum: pps, count: 1, is_left_out };
         let Some(at) = run else {
             self.runs.push(lines);
             return Ok(());
         };
         let key = (lines.variant.clone(), fields[at].clone().into_owned());
-        match self.known.get(&key).map(|&index| &mut self.runs[index]) {
+        let number = self.known.get(&key).copied();
+        let kept = number.unwrap_or(self.runs.len());
+        self.unknown.add(kept, record).map_err(|what| {
+            let next = "call the column `variant` if it distinguishes runs; otherwise remove it";
+            CompareError::input(self.path, record.line, format!("run {} {what}", key.1), next)
+        })?;
+        match number.map(|index| &mut self.runs[index]) {
             Some(known) if known.block != block => {
                 return error(format!("run {} is in two blocks", key.1), "a run has one block");
             }
@@ -270,6 +218,14 @@ impl Table<'_> {
             let empty = self.empty;
             notes.push(format!("{}: {empty} lines without a figure are left out", path.display()));
         }
+        let unread = self.unknown.names();
+        if of_file && !unread.is_empty() {
+            notes.push(format!(
+                "{}: columns that are not read: {}",
+                path.display(),
+                unread.join(", ")
+            ));
+        }
         let mut input = Input {
             path: path.to_path_buf(),
             name: path.display().to_string(),
@@ -301,6 +257,12 @@ impl Table<'_> {
     }
 }
 
+/// True if a run is marked as left out: by a reason, or by a boolean as other programs write it.
+fn is_true(mark: &str) -> bool {
+    !["", "0", "0.0", "f", "false", "n", "no", "none", "nan", "null", "-"]
+        .contains(&mark.to_lowercase().as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,6 +291,8 @@ mod tests {
         assert_eq!(input.notes, ["4 samples of dir/a.b.pps aggregated to 2 runs"]);
         assert_eq!(values("run,second,pps\na,0,1\na,1,3\nb,0,5\nb,1,5\n"), [2.0, 5.0]);
         assert_eq!(read("run pps\n1 5\n2 6\n").unwrap().notes, [""; 0]);
+        let notes = read("run pps disk load\n1 5 a 1\n2 6 b 2\n").unwrap().notes;
+        assert_eq!(notes, ["dir/a.b.pps: columns that are not read: `disk`, `load`"]);
     }
 
     #[test]
@@ -351,6 +315,15 @@ mod tests {
         assert_eq!(input.variants[0].values(), [10.0, 11.0]);
         assert_eq!(input.variants[1].values(), [20.0, 21.0]);
         assert_eq!(input.notes, ["dir/a.b.pps: 1 runs are marked as left out, and are"]);
+    }
+
+    #[test]
+    fn booleans_mark_left_out_runs() {
+        for (no, yes) in [("False", "True"), ("0", "1"), ("no", "yes"), ("", "late")] {
+            let text = format!("run,pps,left_out\n0,10,{no}\n1,11,{no}\n2,1,{yes}\n3,12,{no}\n");
+            let input = read(&text).unwrap();
+            assert_eq!(input.variants[0].values(), [10.0, 11.0, 12.0], "{no}, {yes}");
+        }
     }
 
     #[test]

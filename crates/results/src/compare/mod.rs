@@ -11,6 +11,7 @@
 
 mod argument;
 mod beds;
+mod columns;
 mod counts;
 mod document;
 mod doubts;

@@ -1,7 +1,11 @@
 //! Splits text into lines of fields, separated by blanks, tabs or commas.
 //!
 //! Commas follow RFC 4180: a field in double quotes may contain commas, line feeds and doubled
-//! quotes. Empty lines and lines that begin with `#` are skipped.
+//! quotes. A quote opens a field only as its first character; elsewhere it is a character like any
+//! other. Empty lines and lines that begin with `#` are skipped.
+
+#[cfg(test)]
+mod oracle;
 
 use std::borrow::Cow;
 
@@ -25,8 +29,17 @@ pub(super) struct Record<'a> {
     pub(super) fields: Vec<Cow<'a, str>>,
 }
 
+/// A quote that makes a record ambiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QuoteError {
+    /// Line of the opening quote, from 1.
+    pub(super) line: usize,
+    /// Description of the error.
+    pub(super) what: &'static str,
+}
+
 /// Records of `text`, and the separator, detected from the first record.
-pub(super) fn records(text: &str) -> (Separator, Vec<Record<'_>>) {
+pub(super) fn records(text: &str) -> Result<(Separator, Vec<Record<'_>>), QuoteError> {
     // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().find(|line| !is_skipped(line)).unwrap_or_default();
@@ -39,23 +52,25 @@ pub(super) fn records(text: &str) -> (Separator, Vec<Record<'_>>) {
     let mut rest = text;
     let mut line = 1;
     while !rest.is_empty() {
-        let length = match separator {
-            Separator::Comma => record_length(rest),
-            _ => rest.find('\n').unwrap_or(rest.len()),
-        };
-        let record = &rest[..length];
-        if !is_skipped(record) {
+        let mut length = rest.find('\n').unwrap_or(rest.len());
+        let first = &rest[..length];
+        if !is_skipped(first) {
             let fields = match separator {
-                Separator::Comma => comma_fields(record),
-                Separator::Tab => record.split('\t').map(|f| Cow::Borrowed(f.trim())).collect(),
-                Separator::Blanks => record.split_whitespace().map(Cow::Borrowed).collect(),
+                Separator::Comma if first.contains('"') => {
+                    let (fields, whole) = quoted_fields(rest, line)?;
+                    length = whole;
+                    fields
+                }
+                Separator::Comma => first.split(',').map(|f| Cow::Borrowed(f.trim())).collect(),
+                Separator::Tab => first.split('\t').map(|f| Cow::Borrowed(f.trim())).collect(),
+                Separator::Blanks => first.split_whitespace().map(Cow::Borrowed).collect(),
             };
             records.push(Record { line, fields });
         }
-        line += 1 + record.matches('\n').count();
+        line += 1 + rest[..length].matches('\n').count();
         rest = rest.get(length + 1..).unwrap_or_default();
     }
-    (separator, records)
+    Ok((separator, records))
 }
 
 fn is_skipped(line: &str) -> bool {
@@ -63,35 +78,55 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Length in bytes up to the first line feed outside quotes.
-fn record_length(text: &str) -> usize {
-    // Quotes in a comment do not count.
-    let skipped = text.lines().next().is_some_and(is_skipped);
-    let mut quoted = false;
-    text.bytes()
-        .position(|byte| {
-            quoted ^= byte == b'"' && !skipped;
-            byte == b'\n' && !quoted
-        })
-        .unwrap_or(text.len())
+/// Fields of the record that `text` begins with, in `line`, and the record's length in bytes.
+fn quoted_fields(text: &str, line: usize) -> Result<(Vec<Cow<'_, str>>, usize), QuoteError> {
+    let mut fields = Vec::new();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let (field, length) = match rest.strip_prefix('"') {
+            None => {
+                let length = rest.find([',', '\n']).unwrap_or(rest.len());
+                (Cow::Borrowed(rest[..length].trim()), length)
+            }
+            Some(inner) => {
+                let fault = |what| {
+                    let line = line + text[..at].matches('\n').count();
+                    QuoteError { line, what }
+                };
+                let end = closing(inner).ok_or_else(|| fault("a quote that is never closed"))?;
+                let behind = &inner[end + 1..];
+                let blanks = behind.find([',', '\n']).unwrap_or(behind.len());
+                if !behind[..blanks].trim().is_empty() {
+                    return Err(fault("a quote that closes before the end of its field"));
+                }
+                let field = match &inner[..end] {
+                    inner if inner.contains('"') => Cow::Owned(inner.replace("\"\"", "\"")),
+                    inner => Cow::Borrowed(inner),
+                };
+                (field, 1 + end + 1 + blanks)
+            }
+        };
+        fields.push(field);
+        at += length;
+        if !text[at..].starts_with(',') {
+            return Ok((fields, at));
+        }
+        at += 1;
+    }
 }
 
-fn comma_fields(record: &str) -> Vec<Cow<'_, str>> {
-    let mut quoted = false;
-    record
-        .split(|c: char| {
-            quoted ^= c == '"';
-            c == ',' && !quoted
-        })
-        .map(|field| {
-            let field = field.trim();
-            match field.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
-                Some(inner) if inner.contains("\"\"") => Cow::Owned(inner.replace("\"\"", "\"")),
-                Some(inner) => Cow::Borrowed(inner),
-                None => Cow::Borrowed(field),
-            }
-        })
-        .collect()
+/// Offset of the quote that closes a field: the first one that is not doubled.
+fn closing(inner: &str) -> Option<usize> {
+    let bytes = inner.as_bytes();
+    let mut from = 0;
+    loop {
+        let at = from + inner[from..].find('"')?;
+        if bytes.get(at + 1) != Some(&b'"') {
+            return Some(at);
+        }
+        from = at + 2;
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +134,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<(usize, Vec<String>)> {
-        let (_, records) = records(text);
+        let (_, records) = records(text).expect("records");
         let owned = |fields: Vec<Cow<'_, str>>| fields.into_iter().map(Cow::into_owned).collect();
         records.into_iter().map(|record| (record.line, owned(record.fields))).collect()
     }
@@ -120,13 +155,35 @@ mod tests {
     }
 
     #[test]
+    fn quotes_within_fields_are_characters() {
+        let text = "run,pps,note\n1,10,7\" disk\n2,20,a \"b\" c\n3,30,\"12\"\" rack\"\r\n";
+        let (_, records) = records(text).expect("records");
+        let notes: Vec<&str> = records.iter().map(|record| &*record.fields[2]).collect();
+        assert_eq!(notes, ["note", "7\" disk", "a \"b\" c", "12\" rack"]);
+    }
+
+    #[test]
+    fn unbalanced_quotes_are_refused_with_their_line() {
+        let error = |text: &str| records(text).expect_err("a fault");
+        let open = error("a,b\n\n1,\"x\n2,y\n3,z\n");
+        assert_eq!((open.line, open.what), (3, "a quote that is never closed"));
+        let open = error("a,b\n\"1\n2\",\"x\n");
+        assert_eq!((open.line, open.what), (3, "a quote that is never closed"));
+        let early = error("a,b\n1,\"7\" disk\n");
+        assert_eq!(
+            (early.line, early.what),
+            (2, "a quote that closes before the end of its field")
+        );
+    }
+
+    #[test]
     fn separator_is_detected_from_the_first_line() {
         for (text, separator) in [
             ("1 2", Separator::Blanks),
             ("# a,b\n1\t2", Separator::Tab),
             ("1,2\t3", Separator::Comma),
         ] {
-            assert_eq!(records(text).0, separator, "{text}");
+            assert_eq!(records(text).expect("records").0, separator, "{text}");
         }
         assert_eq!(of("a b\tc\n"), [(1, vec!["a b".to_owned(), "c".to_owned()])]);
     }
