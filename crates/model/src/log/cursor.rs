@@ -78,15 +78,18 @@ impl<'a> Cursor<'a> {
         self.0 = &self.0[1..];
         power
     }
-    /// Parses a count with its unit and its word, like `1.490 Mpps` or `892 pps`; true if all its
-    /// digits were printed. A fraction of one is refused.
+    /// Parses a count with its unit and its word, like `1.490 Mpps`, `892 pps` or, in versions of
+    /// 2015 and 2016, `33.000 pps`; true if all its digits were printed. A fraction of one is
+    /// rounded.
     pub(super) fn count(&mut self, word: &[u8]) -> Option<(u64, bool)> {
         let (digits, decimals) = self.fixed()?;
         self.eat(b" ")?;
         let power = self.unit();
         self.eat(word)?;
         if power == 0 {
-            return (decimals == 0).then_some((digits, true));
+            let one = 10u64.checked_pow(decimals as u32)?;
+            let (whole, fraction) = (digits / one, digits % one);
+            return Some((whole + u64::from(fraction >= one.div_ceil(2)), fraction == 0));
         }
         let places = (3 * power as usize).checked_sub(decimals)?;
         let value = digits.checked_mul(10u64.checked_pow(places as u32)?)?;
@@ -119,7 +122,11 @@ mod tests {
         assert_eq!(count("1.490 Mpps"), Some((1_490_000, false)));
         assert_eq!(count("12 Kpps"), Some((12_000, false)));
         assert_eq!(count("9.99 Gpps"), Some((9_990_000_000, false)));
-        for wrong in ["", " pps", "1pps", "1.5 pps", "1. Mpps", "-1 pps", "1 Mbps", ".5 Kpps"] {
+        assert_eq!(count("33.000 pps"), Some((33, true)));
+        assert_eq!(count("0.000 pps"), Some((0, true)));
+        assert_eq!(count("1.499 pps"), Some((1, false)));
+        assert_eq!(count("1.5 pps"), Some((2, false)));
+        for wrong in ["", " pps", "1pps", "1. Mpps", "1. pps", "-1 pps", "1 Mbps", ".5 Kpps"] {
             assert_eq!(count(wrong), None, "{wrong}");
         }
         assert_eq!(count("1.2345 Kpps"), None);

@@ -199,6 +199,18 @@ mod tests {
         assert!(!parsed(text).unwrap().exact);
     }
 
+    /// Versions of 2015 and 2016 write rates below a thousand with three decimals.
+    #[test]
+    fn rates_with_decimals_and_without_unit_are_parsed() {
+        let idle = "0.000 pps (0.000 pkts 0.000 bps in 1000545 usec) 0.00 avg_batch 0 min_space";
+        let interval = parsed(idle).expect(idle);
+        assert_eq!((interval.pps, interval.packets, interval.bits), (0, 0, Some(0)));
+        let slow = "41.000 pps (41.000 pkts 19.680 Kbps in 1000021 usec) 2.50 avg_batch";
+        let interval = parsed(slow).expect(slow);
+        assert_eq!((interval.pps, interval.packets, interval.bits), (41, 41, Some(19_680)));
+        assert_eq!((interval.computed_pps(), interval.layout()), (Some(41), Layout::WithoutSpace));
+    }
+
     #[test]
     fn averages_are_parsed_with_and_without_a_trailing_blank() {
         let rest = "(5 pkts 9 bps in 1000000 usec) 1.00 avg_batch 0 min_space";
