@@ -4,7 +4,7 @@
 //! it resolves assignments with plain variables, and skips and counts everything else. Values that
 //! the caller's environment set in place of a default (`: ${AF:="4"}`) are unknown here.
 
-use fwdlab_model::shell::{Assignment, assignments};
+use fwdlab_model::shell::{Assignment, Form, assignments};
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -120,8 +120,10 @@ impl LabConfig {
             self.skipped += 1;
             return;
         };
+        let unset = assignment.form == Form::Unset;
         let (default, name) = (assignment.is_default(), assignment.name);
         match self.variables.iter_mut().find(|variable| variable.name == name) {
+            Some(_) if unset => {}
             // Like `:=`, which also replaces an empty value.
             Some(variable) if default && !variable.value.is_empty() => {}
             Some(variable) => (variable.value, variable.default) = (value, default),

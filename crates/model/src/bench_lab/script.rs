@@ -1,5 +1,5 @@
-//! Reader of `bench-lab.sh` configurations: assignments, `: ${NAME:="default"}`, references to
-//! variables set above, comments. Nothing is executed; anything else is a fault with its line.
+//! Reader of `bench-lab.sh` configurations: assignments, `: ${NAME:="default"}`, the same without the
+//! second colon, references to variables set above, comments. Nothing is executed; anything else is a fault with its line.
 
 use crate::diagnostic::Diagnostic;
 use crate::shell::{self, Assignment, Form, Statement, Unresolved, VALUE_MAX};
@@ -72,7 +72,8 @@ impl Script {
                 return refuse(Diagnostic::new(start..statement.end, message));
             }
             return refuse(Diagnostic::new(start..line_end, "this line is no assignment").help(
-                "read are NAME=\"value\", `: ${NAME:=\"value\"}` and comments; nothing is executed",
+                "read are NAME=\"value\", `: ${NAME:=\"value\"}`, `: ${NAME=\"value\"}` and comments; \
+                 nothing is executed",
             ));
         };
         let (value, refers_to) = self.resolve(text, &assignment, start..statement.end)?;
@@ -93,7 +94,8 @@ impl Script {
         let name = assignment.name.clone();
         let variables = &mut self.variables;
         match variables.iter_mut().find(|variable| variable.name == name) {
-            // A default does not replace a set value; an empty value counts as not set.
+            Some(_) if assignment.form == Form::Unset => {}
+            // A default does not replace a set value; with `:=` an empty value counts as not set.
             Some(old) if assignment.is_default() && !old.value.is_empty() => {}
             Some(old) => *old = Variable { name, value, line, refers_to },
             None => variables.push(Variable { name, value, line, refers_to }),
@@ -144,9 +146,9 @@ fn refuse<T>(fault: Diagnostic) -> Result<T, Box<Diagnostic>> {
     Err(Box::new(fault))
 }
 
-/// True for the two forms of assignment in these configurations.
+/// True for the forms of assignment in these configurations.
 fn is_read(assignment: &Assignment) -> bool {
-    matches!(assignment.form, Form::Plain | Form::Default)
+    assignment.form != Form::Exported
 }
 
 fn needs_shell(at: usize, operator: char) -> Diagnostic {
@@ -176,6 +178,9 @@ mod tests {
             (": ${A:=\"4\"}\n", vec![("A", "4")]),
             ("A=6\n: ${A:=\"4\"}\n", vec![("A", "6")]),
             ("A=\n: ${A:=4}\n", vec![("A", "4")]),
+            (": ${A=\"4:5\"}\n", vec![("A", "4:5")]),
+            ("A=6\n: ${A=4}\n", vec![("A", "6")]),
+            ("A=\n: ${A=4}\n", vec![("A", "")]),
             ("A=1\nA=2\n", vec![("A", "2")]),
             ("A=\"x \\\ny\"\n", vec![("A", "x y")]),
             ("A=x\\\ny\n", vec![("A", "xy")]),
@@ -207,7 +212,9 @@ mod tests {
             ("A=\"x", "\" that is never closed"),
             ("A='x", "' that is never closed"),
             (": ${A:=x", "never closed"),
-            (": ${A=x}", "no assignment"),
+            (": ${A=x", "never closed"),
+            (": ${A-x}", "no assignment"),
+            (": ${A:-x}", "no assignment"),
             ("A=*", "`*` needs a shell"),
             ("1A=2", "no assignment"),
         ] {
