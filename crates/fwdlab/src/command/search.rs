@@ -249,12 +249,12 @@ fn measure(program: &[String], request: Trial) -> Result<MethodTrial> {
     }
     let stdout = String::from_utf8_lossy(&output.stdout);
     match counts(&stdout) {
-        Some((offered, forwarded)) => {
+        Ok((offered, forwarded)) => {
             Ok(MethodTrial { offered, forwarded: without_strays(offered, forwarded), ..trial })
         }
-        None => Err(CliError::Mistake(format!(
-            "{} printed no counts: `{}`\n  next step: let its last line be `OFFERED FORWARDED`, or \
-             a JSON object with `offered` and `forwarded`",
+        Err(what) => Err(CliError::Mistake(format!(
+            "{} {what}: `{}`\n  next step: let its last line be `OFFERED FORWARDED`, or a JSON \
+             object with `offered` and `forwarded`",
             words[0],
             stdout.lines().last().unwrap_or_default()
         ))
@@ -275,21 +275,39 @@ fn without_strays(offered: u64, forwarded: u64) -> u64 {
     if is_stray { offered } else { forwarded }
 }
 
-/// Packets offered and forwarded, from the last line of a program's output or from all of it.
-fn counts(output: &str) -> Option<(u64, u64)> {
-    let last = output.trim_end().lines().last()?;
-    let json = |text: &str| -> Option<(u64, u64)> {
+/// Packets offered and forwarded, from the last line of a program's output or from all of it. The
+/// error describes the output.
+fn counts(output: &str) -> Result<(u64, u64), String> {
+    let none = || "printed no counts".to_owned();
+    let last = output.trim_end().lines().last().ok_or_else(none)?;
+    let object = [last, output].into_iter().find_map(|text| {
         let value: Value = serde_json::from_str(text).ok()?;
-        Some((value.get("offered")?.as_u64()?, value.get("forwarded")?.as_u64()?))
+        value.is_object().then_some(value)
+    });
+    if let Some(object) = object {
+        let count = |name: &str| {
+            let value = object.get(name).ok_or_else(|| format!("printed no `{name}`"))?;
+            whole(value).ok_or_else(|| format!("printed a value of `{name}` that is no count"))
+        };
+        return Ok((count("offered")?, count("forwarded")?));
+    }
+    let number = |word: &str| {
+        let float = || whole(&serde_json::from_str(word).ok()?);
+        word.parse().ok().or_else(float)
     };
-    let numbers = || {
-        let mut words = last.split_whitespace().map(str::parse);
-        match (words.next(), words.next(), words.next()) {
-            (Some(Ok(offered)), Some(Ok(forwarded)), None) => Some((offered, forwarded)),
-            _ => None,
-        }
-    };
-    json(last).or_else(|| json(output)).or_else(numbers)
+    let mut words = last.split_whitespace().map(number);
+    match (words.next(), words.next(), words.next()) {
+        (Some(Some(offered)), Some(Some(forwarded)), None) => Ok((offered, forwarded)),
+        _ => Err(none()),
+    }
+}
+
+/// The number, if it is a whole one; programs also write `10000.0`.
+fn whole(value: &Value) -> Option<u64> {
+    /// Up to here a float represents every whole number.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = || value.as_f64().filter(|x| x.fract() == 0.0 && (0.0..=EXACT).contains(x));
+    value.as_u64().or_else(|| float().map(|x| x as u64))
 }
 
 #[cfg(test)]
@@ -306,11 +324,34 @@ mod tests {
 
     #[test]
     fn counts_reads_the_last_line_or_a_json_object() {
-        assert_eq!(counts("hello\n1000 990\n"), Some((1000, 990)));
-        assert_eq!(counts("{\"offered\": 5, \"forwarded\": 4}"), Some((5, 4)));
-        assert_eq!(counts("{\n\"offered\": 5,\n\"forwarded\": 4\n}\n"), Some((5, 4)));
-        for wrong in ["", "1000", "1 2 3", "a b", "1000 -1", "{\"offered\": 5}"] {
-            assert_eq!(counts(wrong), None, "{wrong}");
+        assert_eq!(counts("hello\n1000 990\n"), Ok((1000, 990)));
+        assert_eq!(counts("{\"offered\": 5, \"forwarded\": 4}"), Ok((5, 4)));
+        assert_eq!(counts("{\n\"offered\": 5,\n\"forwarded\": 4\n}\n"), Ok((5, 4)));
+        for wrong in ["", "1000", "1 2 3", "a b", "1000 -1", "1.5 1"] {
+            assert_eq!(counts(wrong).unwrap_err(), "printed no counts", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counts_accepts_whole_numbers_written_as_floats() {
+        assert_eq!(counts("{\"offered\": 2e3, \"forwarded\": 1980.0}"), Ok((2000, 1980)));
+        assert_eq!(counts("2000.0 1.98e3\n"), Ok((2000, 1980)));
+        for (wrong, expected) in [
+            ("{\"offered\": 5}", "printed no `forwarded`"),
+            (
+                "{\"offered\": 5.5, \"forwarded\": 4}",
+                "printed a value of `offered` that is no count",
+            ),
+            (
+                "{\"offered\": 5, \"forwarded\": -4}",
+                "printed a value of `forwarded` that is no count",
+            ),
+            (
+                "{\"offered\": 1e17, \"forwarded\": 4}",
+                "printed a value of `offered` that is no count",
+            ),
+        ] {
+            assert_eq!(counts(wrong).unwrap_err(), expected);
         }
     }
 }

@@ -235,6 +235,21 @@ fn search_reports_a_failing_or_silent_program() {
 }
 
 #[test]
+fn search_takes_whole_numbers_written_as_floats() {
+    let lab = Lab::new(SEARCH);
+    let half = program(&lab, "#!/bin/sh\necho '{\"offered\": 2000.0, \"forwarded\": 1e3}'\n");
+    let search = |trial: &str| {
+        let goal = ["search", "--goal", "ndr", "--max-load", "1Mpps", "--seconds", "0.01"];
+        lab.fwdlab(&[&goal[..], &["--", trial]].concat())
+    };
+    let ended = search(&half);
+    assert!(!ended.stderr.contains("no counts"), "{}", ended.stderr);
+    let part = program(&lab, "#!/bin/sh\necho '{\"offered\": 0.5, \"forwarded\": 0}'\n");
+    let ended = search(&part).expect(2);
+    assert!(ended.stderr.contains("a value of `offered` that is no count"), "{}", ended.stderr);
+}
+
+#[test]
 fn loss_curve_ends_at_zero_loss() {
     let curve = SEARCH.replace("mlrsearch", "loss-curve").replace("noise = 0.005", "noise = 0.0");
     let lab = Lab::new(&curve);
