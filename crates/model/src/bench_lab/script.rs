@@ -1,5 +1,6 @@
 //! Reader of `bench-lab.sh` configurations: assignments, `: ${NAME:="default"}`, the same without the
-//! second colon, references to variables set above, comments. Nothing is executed; anything else is a fault with its line.
+//! second colon, references to variables set above, comments. Nothing is executed; anything else is
+//! a fault with its line.
 
 use crate::diagnostic::Diagnostic;
 use crate::shell::{self, Assignment, Form, Statement, Unresolved, VALUE_MAX};

@@ -236,7 +236,7 @@ mod tests {
         for wrong in [
             "-1 pps (2 pkts in 4 usec)",
             "1 pps  (2 pkts in 4 usec)",
-            "1.5 pps (2 pkts in 4 usec)",
+            "1. pps (2 pkts in 4 usec)",
             "1 pps (2 pkts in 4 usec) x",
             "1 pps (2 pkts in 4 usec) inf avg_batch 0 min_space",
             "1 pps [avg/std 1 pps](2 pkts in 4 usec)",

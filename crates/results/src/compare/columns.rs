@@ -2,6 +2,7 @@
 
 use super::error::CompareError;
 use super::records::{Record, Separator};
+use crate::label;
 use crate::report::LEFT_OUT;
 use std::collections::HashSet;
 use std::path::Path;
@@ -101,10 +102,17 @@ impl Columns {
     pub(super) fn name_variants(&mut self, lines: &[Record<'_>]) {
         let label = self.names.iter().position(|name| name == "label");
         let (Some(variant), Some(label)) = (self.variant, label) else { return };
-        let is_number = |record: &Record<'_>| {
-            record.fields.get(variant).is_some_and(|field| field.parse::<u64>().is_ok())
+        let both = |record: &Record<'_>| {
+            [variant, label].map(|at| record.fields.get(at).map_or("", |field| &**field).to_owned())
         };
-        if lines.iter().all(is_number) {
+        let pairs: HashSet<[String; 2]> = lines.iter().map(both).collect();
+        let is_numbered = pairs.iter().all(|[variant, _]| variant.parse::<u64>().is_ok());
+        // A label may also be a remark on a single run.
+        let is_unique = |side: usize| {
+            let texts: HashSet<&String> = pairs.iter().map(|pair| &pair[side]).collect();
+            texts.len() == pairs.len()
+        };
+        if is_numbered && is_unique(0) && is_unique(1) {
             self.variant = Some(label);
         }
     }
@@ -118,13 +126,14 @@ impl Columns {
         lines: &[Record<'_>],
     ) -> Result<(), CompareError> {
         let Some(at) = self.run.filter(|_| !self.is_named) else { return Ok(()) };
-        // A comment with a word for each column is a heading.
+        // A comment with a word for each column is a heading, unless it is a key with its value.
         let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
         let headings = comments.filter_map(|line| {
             let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '#');
-            let mut words = line.split(is_between).filter(|word| !word.is_empty());
-            let first = words.next()?;
-            (words.count() + 1 == self.count).then_some(first)
+            let words: Vec<&str> = line.split(is_between).filter(|word| !word.is_empty()).collect();
+            let [first, second] = words[..] else { return None };
+            let is_value = second.starts_with(|c: char| c.is_ascii_digit());
+            (!first.ends_with(':') && !is_value).then_some(first)
         });
         let name = |word: &str| {
             let is_letter = |c: char| c.is_alphanumeric() || c == '_';
@@ -198,13 +207,15 @@ impl Unknown {
         }
     }
 
-    /// Names of the columns, quoted.
+    /// Names of the columns that are not read, quoted.
     pub(super) fn names(&self) -> Vec<String> {
-        self.columns.iter().map(|(_, name)| format!("`{}`", excerpt(name))).collect()
+        let names = self.columns.iter().map(|(_, name)| name.as_str());
+        let unread = names.filter(|name| !label::COLUMNS.contains(name));
+        unread.map(|name| format!("`{}`", excerpt(name))).collect()
     }
 
     /// Adds a line of a run, by its index; the error names a column with two values in the run.
-    /// Numbers may differ if they belong to different parts of the run.
+    /// Numbers and times may differ, or lack, if they belong to different parts of the run.
     pub(super) fn add(&mut self, run: usize, record: &Record<'_>) -> Result<(), String> {
         if self.columns.is_empty() {
             return Ok(());
@@ -217,14 +228,24 @@ impl Unknown {
             return Ok(());
         };
         for ((value, known), (_, name)) in values.zip(first).zip(&self.columns) {
-            let are_numbers = [known, &value].iter().all(|text| text.parse::<f64>().is_ok());
-            if *known != value && !(is_another_part && are_numbers) {
+            let are_measured = is_measured(known) && is_measured(&value);
+            if *known != value && !(is_another_part && are_measured) {
                 let (known, value) = (excerpt(known), excerpt(&value));
                 return Err(format!("has two values of `{name}`: `{known}` and `{value}`"));
             }
         }
         Ok(())
     }
+}
+
+/// True for a number, a date, a time, or a lacking value.
+fn is_measured(text: &str) -> bool {
+    let is_of_time =
+        |c: char| c.is_ascii_digit() || matches!(c, '-' | ':' | '.' | '+' | 'T' | 'Z' | ' ');
+    let is_time = text.contains(':') || text.matches('-').count() == 2;
+    text.parse::<f64>().is_ok()
+        || is_time && text.chars().all(is_of_time)
+        || ["", "-", "na", "n/a", "none", "null"].contains(&text.to_lowercase().as_str())
 }
 
 /// The beginning of a text, for a message.

@@ -30,13 +30,14 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     let lines = if columns.is_named { &records[1..] } else { &records[..] };
     columns.name_variants(lines);
     columns.refuse_clock(path, text, lines)?;
+    // First of all: runs of two testbeds also differ in other columns.
+    let labels = labels(path, text, columns_of(first), lines)?;
     let unknown = Unknown::of(&columns);
     let mut table =
         Table { path, columns, unknown, runs: Vec::new(), known: HashMap::new(), empty: 0 };
     for record in lines {
         table.add(record)?;
     }
-    let labels = labels(path, text, columns_of(first), lines)?;
     let mut input = table.input(lines.len(), labels)?;
     if input.kind == Kind::List && input.label.is_none() {
         input.label = sidecar::label_of_list(&input);
@@ -152,7 +153,8 @@ impl Table<'_> {
         let number = self.known.get(&key).copied();
         let kept = number.unwrap_or(self.runs.len());
         self.unknown.add(kept, record).map_err(|what| {
-            let next = "call the column `variant` if it distinguishes runs; otherwise remove it";
+            let next = "call the column `variant` if it distinguishes runs, or `second` if it \
+                        numbers the parts of a run; otherwise remove it";
             CompareError::input(self.path, record.line, format!("run {} {what}", key.1), next)
         })?;
         match number.map(|index| &mut self.runs[index]) {

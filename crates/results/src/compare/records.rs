@@ -1,8 +1,8 @@
 //! Splits text into lines of fields, separated by blanks, tabs or commas.
 //!
 //! Commas follow RFC 4180: a field in double quotes may contain commas, line feeds and doubled
-//! quotes. A quote opens a field only as its first character; elsewhere it is a character like any
-//! other. Empty lines and lines that begin with `#` are skipped.
+//! quotes. A quote opens a field only as its first character, also after blanks; elsewhere it is a
+//! character like any other. Empty lines and lines that begin with `#` are skipped.
 
 #[cfg(test)]
 mod oracle;
@@ -83,7 +83,8 @@ fn quoted_fields(text: &str, line: usize) -> Result<(Vec<Cow<'_, str>>, usize), 
     let mut fields = Vec::new();
     let mut at = 0;
     loop {
-        let rest = &text[at..];
+        let rest = text[at..].trim_start_matches([' ', '\t']);
+        at = text.len() - rest.len();
         let (field, length) = match rest.strip_prefix('"') {
             None => {
                 let length = rest.find([',', '\n']).unwrap_or(rest.len());
@@ -156,10 +157,11 @@ mod tests {
 
     #[test]
     fn quotes_within_fields_are_characters() {
-        let text = "run,pps,note\n1,10,7\" disk\n2,20,a \"b\" c\n3,30,\"12\"\" rack\"\r\n";
+        let text = "run,pps,note\n1,10,7\" disk\n2,20,a \"b\" c\n3,30,\"12\"\" rack\"\r\n\
+                    4, 40, \"a, b\" \n";
         let (_, records) = records(text).expect("records");
         let notes: Vec<&str> = records.iter().map(|record| &*record.fields[2]).collect();
-        assert_eq!(notes, ["note", "7\" disk", "a \"b\" c", "12\" rack"]);
+        assert_eq!(notes, ["note", "7\" disk", "a \"b\" c", "12\" rack", "a, b"]);
     }
 
     #[test]

@@ -34,7 +34,11 @@ fn column_with_two_values_in_a_run_is_refused() {
 fn measurements_of_parts_may_differ_within_a_run() {
     let text = "run,second,pps,lost\n1,0,90,3\n1,1,92,4\n2,0,80,0\n2,1,82,1\n";
     assert_eq!(values(text).expect("runs")[0].1, [91.0, 81.0]);
-    // But words may not, nor numbers of the same part.
+    // Nor need they be numbers in every part.
+    values(&text.replace(",4\n", ",\n")).expect("a value is missing");
+    let times = text.replace(",3\n", ",2026-11-27 10:00:00\n");
+    values(&times.replace(",4\n", ",2026-11-27 10:00:01\n")).expect("times");
+    // But words may not differ, nor numbers of the same part.
     let words = text.replace(",3\n", ",low\n").replace(",4\n", ",high\n");
     assert!(error(&words).contains("two values of `lost`"));
     assert!(error(&text.replace("1,1,92", "1,0,92")).contains("two values of `lost`"));
@@ -64,7 +68,9 @@ fn commented_heading_with_a_time_is_refused() {
         let error = error(&format!("# of 3 March\n{heading}\n5 900\n5 910\n7 905\n"));
         assert!(error.contains("parts of a run are no replicates"), "{heading}: {error}");
     }
-    values("# time of day: noon\n5 900\n5 910\n7 905\n").expect("a remark, no heading");
+    for remark in ["# time of day: noon", "# Time: noon", "# second 2026"] {
+        values(&format!("{remark}\n5 900\n5 910\n7 905\n")).expect("a remark, no heading");
+    }
     values("# seconds without loss\n900\n910\n").expect("one column");
 }
 
@@ -76,6 +82,9 @@ fn numbered_variants_have_the_names_of_their_labels() {
     // Names of variants remain.
     let named = text.replace(",0,none", ",a,none").replace(",1,pf", ",b,pf");
     assert_eq!(values(&named).expect("variants")[0].0, "a");
+    // So do numbers with remarks.
+    let remarks = text.replace("3,1,pf", "3,1,late");
+    assert_eq!(values(&remarks).expect("variants")[0].0, "0");
 }
 
 #[test]
