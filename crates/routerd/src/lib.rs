@@ -42,6 +42,9 @@ const WORKERS_MAX: u16 = 64;
 /// Time within which every worker checks for states to remove.
 const FORGETTING: Duration = Duration::from_secs(2);
 
+/// Name and value of a fact about a router.
+pub type Fact = (String, String);
+
 /// A running router. Dropping it ends its threads.
 pub struct Running {
     setup: RouterSetup,
@@ -176,7 +179,7 @@ impl Running {
     ///
     /// # Errors
     /// As [`Running::start`].
-    pub fn check(setup: &RouterSetup) -> anyhow::Result<(Vec<(String, String)>, Vec<FileWarning>)> {
+    pub fn check(setup: &RouterSetup) -> anyhow::Result<(Vec<Fact>, Vec<FileWarning>)> {
         let Prepared { routing, interfaces, config, facts: tables, mut warnings, .. } =
             prepare(setup)?;
         if setup.circuits.is_empty() {
