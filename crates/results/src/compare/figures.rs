@@ -4,7 +4,7 @@
 //! value. Nothing is guessed: unknown input is an error with the line and the next step.
 
 #[cfg(test)]
-mod ambiguous;
+mod ambiguous_tests;
 
 use super::columns::{Columns, IN_PPS, Unknown, excerpt};
 use super::error::CompareError;
