@@ -3,9 +3,6 @@
 //! The unit is the run: if a run has several lines (for example one per second), their mean is its
 //! value. Nothing is guessed: unknown input is an error with the line and the next step.
 
-#[cfg(test)]
-mod ambiguous_tests;
-
 use super::columns::{Columns, IN_PPS, Unknown, excerpt};
 use super::error::CompareError;
 use super::input::{Input, Kind, Variant};
@@ -267,6 +264,8 @@ fn is_true(mark: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    mod ambiguous;
+
     use super::*;
 
     fn read(text: &str) -> Result<Input, String> {

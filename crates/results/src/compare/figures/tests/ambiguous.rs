@@ -3,7 +3,7 @@
 use std::path::Path;
 
 fn values(text: &str) -> Result<Vec<(String, Vec<f64>)>, String> {
-    let input = super::read(Path::new("a.csv"), text).map_err(|error| error.to_string())?;
+    let input = super::super::read(Path::new("a.csv"), text).map_err(|error| error.to_string())?;
     let variants = input.variants.iter();
     Ok(variants.map(|variant| (variant.label.clone(), variant.values())).collect())
 }
