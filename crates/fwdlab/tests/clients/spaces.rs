@@ -108,7 +108,7 @@ impl Spaces {
     }
 
     /// Output of the router so far.
-    pub(crate) fn with_words(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -125,7 +125,7 @@ impl Spaces {
         router.stdout.as_mut().expect("a pipe").read_to_string(&mut out).expect("text");
         router.wait().expect("it ends");
         self.listener.take().expect("it listens").join().expect("text");
-        let output = self.with_words();
+        let output = self.output();
         let stats = serde_json::from_str(out.trim());
         (stats.unwrap_or_else(|error| panic!("{error}: {out}{output}")), output)
     }

@@ -94,7 +94,7 @@ impl Master {
         let mut child = start(&self.command(&more), stderr.into()).map_err(|why| failed(&why))?;
         let patience = self.settings.connect + GRACE;
         let status = wait(&mut child, Instant::now() + patience);
-        let output = || self.with_words() + &fs::read_to_string(&errors).unwrap_or_default();
+        let output = || self.output() + &fs::read_to_string(&errors).unwrap_or_default();
         match status {
             Some(status) if status.success() => Ok(()),
             Some(_) => Err(failed(&output())),
@@ -107,7 +107,7 @@ impl Master {
     }
 
     /// Output of the master, including its output from the background.
-    pub(super) fn with_words(&self) -> String {
+    pub(super) fn output(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
 

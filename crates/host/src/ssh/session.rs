@@ -116,7 +116,7 @@ impl Session {
                     None | Some(255) => ConnectionUse::Command(&self.command),
                     Some(_) => ConnectionUse::Other(&self.command),
                 };
-                Err(hints::connection(&self.host, during, &master.with_words(), output))
+                Err(hints::connection(&self.host, during, &master.output(), output))
             }
         }
     }

@@ -82,7 +82,7 @@ impl Shell {
                 return failed(format!("killed after {} s: {lines}", deadline.as_secs()));
             }
             let during = ConnectionUse::Command(&command);
-            return Err(hints::connection(host, during, &master.with_words(), &errors));
+            return Err(hints::connection(host, during, &master.output(), &errors));
         };
         *shell = Some(open);
         let last = if result.errors.trim().is_empty() { &result.output } else { &result.errors };
