@@ -56,11 +56,11 @@ fn flood_reduces_traffic_by_the_cost_of_new_flows() {
         }
     }
     for expected in [
-        "traffic at 100 kpps loses nothing beside up to 200 k new flows a second",
-        "52.4 % (52.4 % to 52.4 %, n = 2) beside 800 k new flows a second",
+        "traffic at 100 kpps loses nothing during floods of up to 200 k new flows a second",
+        "52.4 % (52.4 % to 52.4 %, n = 2) during 800 k new flows a second",
         "of which 35.0 % get through",
         "flood-all.svg",
-        "## New flows beside the traffic",
+        "## Floods of new flows",
     ] {
         assert!(report.contains(expected), "{expected} in {report}");
     }
@@ -74,7 +74,7 @@ fn new_flows_cost_no_more_without_states() {
     let last = &json["method"]["flooded"][4];
     assert_eq!(last["loss"]["max"], 0.0, "900,000 of a million: {last}");
     assert_eq!((&last["passed"], &last["states"]), (&1.0.into(), &Value::Null), "{last}");
-    assert!(report.contains("loses nothing beside up to 800 k new flows"), "{report}");
+    assert!(report.contains("loses nothing during floods of up to 800 k new flows"), "{report}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl Counts {
         };
         let text = format!(
             "One figure stands for a run: {}. It is the sum over functions of the median of the run's \
-             bursts; what the idle device executes in as much time is subtracted and stands beside it, \
+             bursts; what the idle device executes in as much time is subtracted and reported next to it, \
              and functions that are mostly such background in any run are in no total. {NOT_TIME}",
             core.figure.description()
         );

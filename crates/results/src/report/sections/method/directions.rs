@@ -120,7 +120,7 @@ pub(super) fn section(method: &Method) -> Option<Block> {
     (!method.directions.is_empty()).then(|| Block::section("Each direction", blocks))
 }
 
-const TEXT: &str = "Packets went in both directions at once (RFC 2544, section 14): loads, rates and \
-                    losses elsewhere are those of both together. Each by itself in the trials of \
-                    the loads that were found: medians over the trials; loss of all of them \
-                    as it was counted, whoever's it was.";
+const TEXT: &str = "Traffic was bidirectional (RFC 2544, section 14): loads, rates and losses elsewhere \
+                    are sums of both directions. Here is each direction in the trials at the loads \
+                    that were found: medians over the trials; loss of all trials as counted, without \
+                    attribution of its cause.";

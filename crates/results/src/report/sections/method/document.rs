@@ -42,7 +42,7 @@ impl Method {
             MethodKind::Mlrsearch => "Throughput",
             MethodKind::LossCurve => "Frame loss rate",
             MethodKind::Soak => "Soak",
-            MethodKind::Flood => "New flows beside the traffic",
+            MethodKind::Flood => "Floods of new flows",
             MethodKind::BackToBack => "Back-to-back frames",
             MethodKind::SystemRecovery => "System recovery",
             MethodKind::Reset => "Reset",

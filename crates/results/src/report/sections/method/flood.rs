@@ -157,7 +157,7 @@ pub(super) fn table(rows: &[FloodOutcome]) -> Block {
             line.name = format!("{}, flood {}", row.label, format_pps(row.flood as f64));
             line.words.push(match &row.loss {
                 Some(found) => format!("{} of the traffic lost", percent(found.median, 2)),
-                None => "no trial says anything of the device".to_owned(),
+                None => "no valid trial".to_owned(),
             });
         })
         .set(|table| table.name = Some("flood"))
@@ -167,7 +167,7 @@ pub(super) fn table(rows: &[FloodOutcome]) -> Block {
 /// States the effect of floods on a variant's traffic, without the variant's name.
 pub(super) fn sentence(row: &FloodSummary) -> String {
     let Some((greatest, loss)) = &row.greatest else {
-        return "no trial beside a flood says anything of the device".to_owned();
+        return "no valid trial during a flood".to_owned();
     };
     let per_second = |flows: u64| format!("{} new flows a second", per_second(flows as f64));
     let traffic = format_pps(row.load as f64);
@@ -178,15 +178,18 @@ pub(super) fn sentence(row: &FloodSummary) -> String {
     };
     let harm = match (row.harmless, row.harmful) {
         (Some(flows), _) => {
-            format!("traffic at {traffic} loses {without} beside up to {}", per_second(flows))
+            format!(
+                "traffic at {traffic} loses {without} during floods of up to {}",
+                per_second(flows)
+            )
         }
         (None, harmful) => format!(
-            "traffic at {traffic} loses more beside any flood, from {} on",
+            "traffic at {traffic} loses more under any flood of at least {}",
             per_second(harmful.unwrap_or(*greatest))
         ),
     };
     let most = format!(
-        "{} ({} to {}, n = {}) beside {}",
+        "{} ({} to {}, n = {}) during {}",
         percent(loss.median, 1),
         percent(loss.min, 1),
         percent(loss.max, 1),
