@@ -18,6 +18,7 @@
 mod archive;
 mod frames;
 mod gprof;
+pub mod guests;
 mod lines;
 mod logs;
 mod ministat;

@@ -29,18 +29,20 @@ pub(crate) const LEVELS: &[(&str, Level)] = &[
     ("vm", Level::Vm),
 ];
 
-/// Programs of one lane run one after the other.
+/// Programs of one lane run one after the other; the lanes run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Computes, or measures on this machine: measurements wait for the machine's lock, and
-    /// parallel work distorts them.
+    /// Measures on this machine: measurements wait for the machine's lock.
     Machine,
-    /// Mostly waits for hosts; runs at the same time as [`Lane::Machine`].
+    /// Mostly waits for hosts.
     Hosts,
-    /// Uses all CPUs for minutes, which makes a search in a laboratory fail; starts after the other
-    /// lanes have ended.
-    Guests,
+    /// Computes: unit tests and counts of guests. At a lower priority, so that it uses the time that
+    /// the other lanes leave and does not distort what they measure.
+    Background,
 }
+
+/// Every lane.
+pub(crate) const LANES: [Lane; 3] = [Lane::Machine, Lane::Hosts, Lane::Background];
 
 /// Test programs beyond [`Level::Unit`]: package, target, level, lane.
 const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
@@ -56,7 +58,8 @@ const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
     ("fwdlab", "clients", Level::Clients, Lane::Machine),
     ("fwdlab-bench", "ssh", Level::Lab, Lane::Hosts),
     ("fwdlab", "lab", Level::Lab, Lane::Hosts),
-    ("fwdlab", "vm", Level::Vm, Lane::Guests),
+    ("fwdlab", "rates", Level::Vm, Lane::Machine),
+    ("fwdlab", "vm", Level::Vm, Lane::Background),
 ];
 
 /// Returns the level with a name.
@@ -76,7 +79,7 @@ pub(crate) fn level(name: &str) -> Result<Level> {
 /// Returns level and lane of an integration test; `target` is `None` for unit tests.
 pub(crate) fn place(package: &str, target: Option<&str>) -> (Level, Lane) {
     let matches = |row: &&(&str, &str, Level, Lane)| row.0 == package && Some(row.1) == target;
-    PROGRAMS.iter().find(matches).map_or((Level::Unit, Lane::Machine), |row| (row.2, row.3))
+    PROGRAMS.iter().find(matches).map_or((Level::Unit, Lane::Background), |row| (row.2, row.3))
 }
 
 /// Returns package and target of each program of a level, except [`Level::Unit`].

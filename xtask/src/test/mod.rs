@@ -54,21 +54,22 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the programs of each lane one after the other; [`Lane`] describes which lanes overlap.
+/// Runs the lanes at the same time, and the programs of each one after the other.
 fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
     let runs = Mutex::new(Vec::new());
-    let lane = |lane: Lane| -> Result<()> {
+    let runs_of = &runs;
+    let run_lane = |lane: Lane| -> Result<()> {
         for program in programs.iter().filter(|program| program.lane == lane) {
             let run = program::run(program, setting)?;
-            runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            runs_of.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        let hosts = scope.spawn(|| lane(Lane::Hosts));
-        let machine = lane(Lane::Machine);
-        hosts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(machine)
+        let lanes = levels::LANES.map(|lane| scope.spawn(move || run_lane(lane)));
+        lanes.into_iter().try_for_each(|lane| {
+            lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     })?;
-    lane(Lane::Guests)?;
     Ok(runs.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

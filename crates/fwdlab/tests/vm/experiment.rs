@@ -1,6 +1,6 @@
 //! Experiments with a QEMU machine, from the file to the report.
 
-use super::kernel;
+use fwdlab_testdata::guests::{self, kernel, left, machines};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,27 +16,9 @@ pub(super) fn experiment(kernel: &Path, vm: &str, blocks: u32, factor: &str) -> 
     )
 }
 
-/// fwdlab on an experiment in `directory`, which also contains its files.
+/// fwdlab on an experiment in `directory`.
 pub(super) fn fwdlab(directory: &Path, text: &str) -> Command {
-    let file = directory.join("guest.toml");
-    std::fs::write(&file, text).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
-    command
-        .arg("run")
-        .arg(&file)
-        .arg("--out")
-        .arg(directory.join("out"))
-        .env("XDG_CACHE_HOME", directory.join("cache"))
-        .env("TMPDIR", directory);
-    command
-}
-
-/// Files that machines have left in `directory`.
-pub(super) fn left(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("the directory");
-    let names = entries.map(|entry| entry.expect("an entry").file_name());
-    let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("fwdlab-")).collect()
+    guests::command(env!("CARGO_BIN_EXE_fwdlab"), directory, text)
 }
 
 #[test]
@@ -98,35 +80,6 @@ fn profiles_are_refused_before_any_boot() {
     assert!(stderr.contains("no profiler samples a virtual machine"), "{stderr}");
     assert!(stderr.contains("leave it out"), "{stderr}");
     assert!(!directory.path().join("out").exists(), "nothing was begun");
-}
-
-/// A running machine.
-#[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) pid: u32,
-    /// MiB.
-    pub(super) memory: u32,
-    /// Directory of its files.
-    pub(super) directory: PathBuf,
-}
-
-/// The machines whose files are in `directory`.
-pub(super) fn machines(directory: &Path) -> Vec<Machine> {
-    let processes = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
-    let machine = |entry: std::fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line).into_owned();
-        let words: Vec<&str> = line.split('\0').collect();
-        if !words.first()?.starts_with("qemu") {
-            return None;
-        }
-        let after = |option| words.iter().skip_while(move |word| **word != option).nth(1);
-        let initrd = Path::new(after("-initrd")?);
-        let parent = initrd.parent().filter(|parent| parent.starts_with(directory))?.to_owned();
-        Some(Machine { pid, memory: after("-m")?.parse().ok()?, directory: parent })
-    };
-    processes.filter_map(machine).collect()
 }
 
 /// Waits for a condition, for as long as a boot on a busy machine takes.

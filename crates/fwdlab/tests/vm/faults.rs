@@ -3,8 +3,8 @@
 //!
 //! Variants differ by their memory, which identifies the guest and its list of faults.
 
-use super::experiment::{Machine, experiment, fwdlab, has_said, left, machines};
-use super::kernel;
+use super::experiment::{experiment, fwdlab, has_said};
+use fwdlab_testdata::guests::{Machine, kernel, left, machines};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

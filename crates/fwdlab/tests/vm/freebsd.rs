@@ -4,35 +4,11 @@
 //! next to the workspace, and QEMU. The numbers hold for that image.
 
 use super::{count, of};
-use std::path::PathBuf;
-use std::process::Command;
-
-/// The disk; `None` without one, as in a bare clone.
-pub(super) fn image() -> Option<PathBuf> {
-    // Relative to the workspace's root.
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let named = std::env::var_os("FWDLAB_FREEBSD").unwrap_or("../shared/freebsd".into());
-    let directory = root.join(named);
-    if !directory.is_dir() {
-        fwdlab_testdata::skip_without_data("no image of FreeBSD (FWDLAB_FREEBSD)");
-        return None;
-    }
-    let image = directory.join("freebsd-13.2-fwdlab.raw.zst");
-    let programs = ["qemu-system-x86_64", "qemu-img", "zstd"];
-    let missing = programs
-        .into_iter()
-        .find(|program| Command::new(program).arg("--version").output().is_err())
-        .map(|program| format!("{program} is missing"))
-        .or_else(|| (!image.is_file()).then(|| format!("{} is missing", image.display())));
-    if let Some(why) = &missing {
-        fwdlab_testdata::skip(&format!("no FreeBSD is booted: {why}"));
-    }
-    missing.is_none().then_some(image)
-}
+use fwdlab_testdata::guests::freebsd_image;
 
 #[test]
 fn routing_algorithms_and_a_firewall_have_their_known_costs() {
-    let Some(image) = image() else { return };
+    let Some(image) = freebsd_image() else { return };
     let image = image.to_string_lossy();
     let algorithm = |name| format!("sysctl net.route.algo.inet.algo={name}");
     let changes = [

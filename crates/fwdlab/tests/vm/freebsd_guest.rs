@@ -1,7 +1,6 @@
 //! Operations of a laboratory on a real FreeBSD as its DUT: one machine for all of them, with
 //! several pairs of cards. See `freebsd` for the requirements; `freebsd_lab` continues with it.
 
-use super::freebsd::image;
 use super::freebsd_lab::{self, TAPS};
 use fwdlab_bench::BenchError;
 use fwdlab_bench::dut::counters::Reading;
@@ -270,7 +269,7 @@ impl Lab {
 
 #[test]
 fn real_freebsd_supports_all_operations_of_a_laboratory() {
-    let Some(image) = image() else { return };
+    let Some(image) = freebsd_image() else { return };
     let space = freebsd_lab::Space::enter();
     let mut lab = Lab::boot(&image, space.is_some());
     check_packet_counters(&lab);

@@ -1,6 +1,7 @@
 //! A kernel boots in each of its packaged forms.
 
-use super::{count, kernel, of};
+use super::{count, of};
+use fwdlab_testdata::guests::kernel;
 use fwdlab_vm::kernel::Kernel;
 use std::fs;
 use std::path::{Path, PathBuf};

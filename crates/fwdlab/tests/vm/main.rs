@@ -10,41 +10,13 @@ mod freebsd;
 mod freebsd_guest;
 mod freebsd_lab;
 mod kernels;
-mod rate;
 
 use fwdlab_packet::address::flow_address;
 use fwdlab_packet::{Family, Side};
+use fwdlab_testdata::guests::kernel;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
-
-/// A kernel to boot; `None`, with a recorded skip and a failure in CI, without one.
-fn kernel() -> Option<PathBuf> {
-    let found = find();
-    if let Err(why) = &found {
-        fwdlab_testdata::skip(&format!("no guest is booted: {why}"));
-    }
-    found.ok()
-}
-
-fn find() -> Result<PathBuf, String> {
-    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
-    qemu.map_err(|error| format!("qemu-system-x86_64: {error}; install qemu-system-x86"))?;
-    let named = std::env::var_os("FWDLAB_KERNELS");
-    let named = named.ok_or("FWDLAB_KERNELS names no directory; `make kernels` fills one")?;
-    // Relative to the workspace's root.
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let directory = root.join(named);
-    let entries = std::fs::read_dir(&directory)
-        .map_err(|error| format!("{}: {error}", directory.display()))?;
-    let mut packages: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .collect();
-    packages.sort();
-    packages.into_iter().next().ok_or_else(|| format!("{}: no package", directory.display()))
-}
 
 fn count(arguments: &[&str]) -> Result<Value, String> {
     let cache = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,11 +1,12 @@
-//! Rates of guests: packets over taps, counted on both sides of the guest and in it.
+//! Rates of QEMU guests: packets over taps, counted on both sides of the guest and in it. They hold
+//! the machine's lock, unlike the counts of `vm`.
+//!
+//! Needs root, QEMU and the kernels and disks of `vm`.
 
-use super::experiment::{fwdlab, left, machines};
-use super::freebsd::image;
-use super::kernel;
+use fwdlab_testdata::guests::{self, freebsd_image, kernel, left, machines};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,11 @@ fn of_guest(vm: &str, more: &str) -> String {
          [trial]\nwarmup = \"500ms\"\nduration = \"2s\"\ndrain = \"20s\"\n[design]\nblocks = 1\n\
          [compare]\nfigure = \"mean\"\n{more}"
     )
+}
+
+/// fwdlab on an experiment in `directory`.
+fn fwdlab(directory: &Path, text: &str) -> Command {
+    guests::command(env!("CARGO_BIN_EXE_fwdlab"), directory, text)
 }
 
 /// True for root; otherwise records that the test is skipped.
@@ -150,7 +156,7 @@ fn two_queue_guest_accounts_for_every_packet_at_any_load() {
 
 #[test]
 fn two_queue_freebsd_accounts_for_every_packet_at_any_load() {
-    let Some(image) = is_root().then(image).flatten() else { return };
+    let Some(image) = is_root().then(freebsd_image).flatten() else { return };
     let _machine = machine();
     let directory = tempfile::tempdir().unwrap();
     let vm = format!("disk = \"{}\"\ncpus = 2\naccel = \"tcg\"\n", image.display());
