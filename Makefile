@@ -46,7 +46,7 @@ seeds:
 lint:
 	@scripts/deps.sh build lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --test '*' --locked -- -D warnings
 	cargo xtask check
 	cargo xtask style
 

@@ -14,8 +14,10 @@ use anyhow::{Context, Result, bail};
 use counts::Counts;
 use root::Root;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::ScopedJoinHandle;
 
 /// The releases.
 const RELEASES: [&str; 2] = ["trixie", "sid"];
@@ -48,16 +50,19 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
     let kernel = kernel(repository)?;
     let folder = repository.join("target/systems");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let mut counted = vec![here(repository, &kernel, &folder)?];
-    let mut roots = Vec::new();
-    for release in RELEASES {
-        let root = Root::new(repository, release)?;
-        // deps.sh reports cargo as missing, which the root does not need.
-        root.run(&format!("scripts/deps.sh {LEVELS} || true"))?;
+    // Installing packages takes most of the time, one CPU for each root.
+    let (roots, counts) = std::thread::scope(|scope| {
+        let roots = RELEASES.map(|release| scope.spawn(|| prepare(repository, release)));
+        let counts = here(repository, &kernel, &folder);
+        let join =
+            |root: ScopedJoinHandle<'_, _>| root.join().unwrap_or_else(|it| resume_unwind(it));
+        (roots.into_iter().map(join).collect::<Result<Vec<Root>>>(), counts)
+    });
+    let (roots, mut counted) = (roots?, vec![counts?]);
+    for root in &roots {
         USED.iter().try_for_each(|command| root.run(command))?;
         tests.iter().try_for_each(|test| root.run(test))?;
-        counted.push(inside(&root, &kernel)?);
-        roots.push(root);
+        counted.push(inside(root, &kernel)?);
     }
     if counts::differ(&counted) {
         // A second boot shows whether the function scatters under one QEMU.
@@ -67,6 +72,14 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
         }
     }
     counts::compare(&counted)
+}
+
+/// Returns the root of a release with the programs that the checks need.
+fn prepare(repository: &Path, release: &str) -> Result<Root> {
+    let root = Root::new(repository, release)?;
+    // deps.sh reports cargo as missing, which the root does not need.
+    root.run(&format!("scripts/deps.sh {LEVELS} || true"))?;
+    Ok(root)
 }
 
 /// Checks that roots can be created here; the error is the reason.

@@ -2,7 +2,7 @@
 
 use fwdlab_testdata::guests::{self, kernel, left, machines};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

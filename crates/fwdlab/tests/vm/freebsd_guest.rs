@@ -18,6 +18,7 @@ use fwdlab_netio::tun;
 use fwdlab_packet::address::{Side, flow_address};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Stamp, Stream, Template};
 use fwdlab_results::profile::{fold, of_dut, unfold};
+use fwdlab_testdata::guests::freebsd_image;
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
 use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};

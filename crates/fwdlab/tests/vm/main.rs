@@ -15,6 +15,7 @@ use fwdlab_packet::address::flow_address;
 use fwdlab_packet::{Family, Side};
 use fwdlab_testdata::guests::kernel;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
