@@ -456,10 +456,10 @@ name = "firewall"
 levels = ["none", "rules:200"]
 "#,
     );
-    plan.design.alternate_ns = Some(250_000_000);
+    plan.design.alternate_ns = Some(1_000_000_000); // time to load rules on a busy machine
     plan.design.settle_ns = 50_000_000;
     plan.trial.slice_ns = 5_000_000;
-    plan.trial.duration_ns = 2_000_000_000;
+    plan.trial.duration_ns = 4_000_000_000;
     plan.runs.truncate(1);
     plan.runs[0].variants = vec![0, 1, 1, 0];
     let Some(mut testbed) = open(&plan) else { return };

@@ -10,6 +10,10 @@ use crate::counts::{Counts, Executed};
 use crate::error::VmError;
 use crate::guest::Running;
 use crate::symbols::Symbols;
+use std::time::{Duration, Instant};
+
+/// Minimum time for which the idle guest is counted: its rarest timers expire once a second.
+const IDLE_MIN: Duration = Duration::from_secs(1);
 
 /// All counts at one moment.
 pub struct Look {
@@ -65,7 +69,7 @@ pub fn begin(running: &Running) -> Result<(), VmError> {
 ///
 /// # Errors
 /// If the file can't be written.
-pub fn end(running: &Running) -> Result<(), VmError> {
+fn end(running: &Running) -> Result<(), VmError> {
     running.caches.as_ref().map(CacheFile::end).transpose().map(drop)
 }
 
@@ -101,6 +105,30 @@ impl Look {
         }
         Ok(period)
     }
+}
+
+/// Counts the idle guest for as long as the longest burst took, and at least a second, as the
+/// background of all bursts; each comes with its duration. Stops counts that slow the guest down.
+/// Returns the bursts with the last look.
+///
+/// # Errors
+/// If the counts can't be read.
+pub fn with_idle(
+    running: &Running,
+    bursts: Vec<(Burst, Duration)>,
+) -> Result<(Vec<Burst>, Look), VmError> {
+    let longest = bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
+    let (before, start) = (Look::at(running)?, Instant::now());
+    std::thread::sleep(longest.max(IDLE_MIN));
+    let last = Look::at(running)?;
+    let idle_s = start.elapsed().as_secs_f64();
+    end(running)?;
+    let idle = last.since(&before)?;
+    let bursts = bursts.into_iter().map(|(burst, took)| {
+        let scale = took.as_secs_f64() / idle_s;
+        Burst { idle: idle.clone(), scale, ..burst }
+    });
+    Ok((bursts.collect(), last))
 }
 
 /// Returns the cost of a packet from `bursts`; `last` is the look after the last one.

@@ -1,10 +1,6 @@
 //! A guest's network cards, and their backends.
 
 use std::os::fd::RawFd;
-use std::path::PathBuf;
-
-/// Time after which QEMU sends the queued frames of a guest with [`Nic::gathers`], nanoseconds.
-const TX_TIMER_NS: u64 = 20_000_000;
 
 /// Network cards emulated by QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +62,13 @@ impl Model {
     }
 }
 
-/// Destination of a card's frames.
+/// Destination of a card's frames. The caller keeps its descriptors open until the machine has
+/// started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// A pair of Unix datagram sockets, one frame per datagram: QEMU's and the program's.
-    Datagram {
-        /// Path of QEMU's socket.
-        guest: PathBuf,
-        /// Path of the program's socket.
-        ours: PathBuf,
-    },
-    /// A tap: the descriptors of its queues, which the caller keeps open until the machine has
-    /// started.
+    /// A Unix datagram socket, one frame per datagram: QEMU's end of a pair.
+    Datagram(RawFd),
+    /// A tap: the descriptors of its queues.
     Tap(Vec<RawFd>),
 }
 
@@ -90,9 +81,6 @@ pub struct Nic {
     pub mac: String,
     /// Queue pairs (virtio only).
     pub queues: u16,
-    /// True if the guest's outgoing frames are gathered before they leave, so that QEMU's speed
-    /// does not change which code the guest executes (virtio only).
-    pub gathers: bool,
     /// Destination of its frames.
     pub backend: Backend,
 }
@@ -101,12 +89,9 @@ impl Nic {
     /// Returns QEMU's argument for the backend.
     pub(crate) fn netdev(&self, number: usize) -> String {
         match &self.backend {
-            Backend::Datagram { guest, ours } => format!(
-                "dgram,id=data{number},local.type=unix,local.path={},remote.type=unix,\
-                 remote.path={}",
-                guest.display(),
-                ours.display()
-            ),
+            Backend::Datagram(socket) => {
+                format!("dgram,id=data{number},local.type=fd,local.str={socket}")
+            }
             Backend::Tap(queues) => {
                 let numbers: Vec<String> = queues.iter().map(RawFd::to_string).collect();
                 let word = if queues.len() > 1 { "fds" } else { "fd" };
@@ -118,7 +103,7 @@ impl Nic {
     /// Descriptors that QEMU inherits.
     pub(crate) fn descriptors(&self) -> &[RawFd] {
         match &self.backend {
-            Backend::Datagram { .. } => &[],
+            Backend::Datagram(socket) => std::slice::from_ref(socket),
             Backend::Tap(queues) => queues,
         }
     }
@@ -128,9 +113,6 @@ impl Nic {
         let mut text = format!("{},netdev=data{number},mac={}", self.model.device(), self.mac);
         if self.model == Model::Virtio && self.queues > 1 {
             text.push_str(&format!(",mq=on,vectors={}", 2 * self.queues + 2));
-        }
-        if self.model == Model::Virtio && self.gathers {
-            text.push_str(&format!(",tx=timer,x-txtimer={TX_TIMER_NS}"));
         }
         text
     }

@@ -151,7 +151,6 @@ fn bursts(
     traffic.batches(&mut lockstep, warm_batches)?;
     let before = lockstep.scattered();
     let mut bursts = Vec::new();
-    let mut last = Look::at(running)?;
     let (mut sent, mut lost) = (0, 0);
     for burst in 1..=question.bursts {
         tell(Some(burst));
@@ -159,15 +158,11 @@ fn bursts(
         let forwarded = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
-        let (end, resting) = (Look::at(running)?, Instant::now());
-        std::thread::sleep(took);
-        let scale = took.as_secs_f64() / resting.elapsed().as_secs_f64();
-        last = Look::at(running)?;
+        let work = Look::at(running)?.since(&start)?;
         let packets = u64::from(question.batches) * u64::from(question.batch);
         sent += packets;
         lost += packets - forwarded;
-        let (work, idle) = (end.since(&start)?, last.since(&end)?);
-        bursts.push(Burst { packets: forwarded, work, idle, scale });
+        bursts.push((Burst { packets: forwarded, work, ..Burst::default() }, took));
     }
     let scattered = lockstep.scattered() - before;
     let batches = f64::from(question.batches) * f64::from(question.bursts);
@@ -177,7 +172,7 @@ fn bursts(
              keeps its interface busy"
         )));
     }
-    bursts::end(running)?;
+    let (bursts, last) = bursts::with_idle(running, bursts)?;
     let found = bursts::found(running, bursts, &last, symbols)?;
     Ok(Answer { found, sent, lost, scattered })
 }

@@ -206,8 +206,8 @@ impl Machine {
         Ok(Machine { process, directory: directory.to_owned(), console, spec: spec.clone() })
     }
 
-    /// Switches the machine off and on: its memory is lost, its disk stays. Taps must still be
-    /// open.
+    /// Switches the machine off and on: its memory is lost, its disk stays. Taps and
+    /// sockets must still be open.
     ///
     /// # Errors
     /// If QEMU does not start again.
@@ -391,14 +391,13 @@ mod tests {
             model: Model::Virtio,
             mac: "02:00:c6:12:00:01".into(),
             queues: 2,
-            gathers: true,
             backend: Backend::Tap(vec![7, 8]),
         };
         let text = spec(nic).arguments(Path::new("/d")).join(" ");
         for part in [
             "-accel tcg,thread=multi",
             "tap,id=data0,fds=7:8",
-            "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6,tx=timer",
+            "virtio-net-pci,netdev=data0,mac=02:00:c6:12:00:01,mq=on,vectors=6",
             "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22",
             "logfile=/l/console.log",
         ] {

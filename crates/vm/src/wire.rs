@@ -2,15 +2,16 @@
 //!
 //! Nothing is lost between this process and the guest: a full queue makes the sender wait.
 //! [`Lockstep`] sends a batch, waits until all of it is in the guest's ring, lets the guest find it
-//! as a whole, and waits until it is forwarded, so that every poll of every run sees the same
-//! batch.
+//! as a whole, and lets the forwarded frames out when the guest rests. So every poll of every run
+//! sees the same batch, and the guest notifies the card once per batch, however fast QEMU is.
 
 use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::machine::{Backend, Machine};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Longest received frame, bytes.
@@ -22,47 +23,43 @@ const LOOKS: u32 = 3;
 /// Maximum time that a guest may be busy with a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One end of a data interface.
+/// A datagram that fills QEMU's socket. No frame begins with so many bytes of ones: a source address
+/// is never a group (IEEE 802.3, 3.2.3).
+const PLUG: [u8; 32 * 1024] = [0xff; 32 * 1024];
+
+/// A data interface of a guest: both ends of a pair of sockets.
 #[derive(Debug)]
 pub struct Wire {
-    socket: UnixDatagram,
-    guest: PathBuf,
-    ours: PathBuf,
+    ours: UnixDatagram,
+    /// QEMU's end, which it inherits.
+    guest: UnixDatagram,
+    number: usize,
 }
 
 impl Wire {
-    /// Opens end number `number` of a machine with its files in `directory`.
+    /// Creates the sockets of data interface number `number`.
     ///
     /// # Errors
-    /// If the socket can't be created.
-    pub fn bind(directory: &Path, number: usize) -> Result<Wire, VmError> {
-        let ours = directory.join(format!("wire{number}"));
-        let guest = directory.join(format!("guest{number}"));
-        let fail = |source| VmError::file(&ours, source);
-        let socket = UnixDatagram::bind(&ours).map_err(fail)?;
-        socket.set_write_timeout(Some(PATIENCE)).map_err(fail)?;
-        Ok(Wire { socket, guest, ours })
+    /// If they can't be created.
+    pub fn new(number: usize) -> Result<Wire, VmError> {
+        let fail = |source| VmError::file(&name(number), source);
+        let (ours, guest) = UnixDatagram::pair().map_err(fail)?;
+        ours.set_write_timeout(Some(PATIENCE)).map_err(fail)?;
+        guest.set_nonblocking(true).map_err(fail)?;
+        Ok(Wire { ours, guest, number })
     }
 
-    /// Returns the backend for QEMU.
+    /// Returns the backend for QEMU; this end must still be open when the machine starts.
     pub fn backend(&self) -> Backend {
-        Backend::Datagram { guest: self.guest.clone(), ours: self.ours.clone() }
-    }
-
-    /// Connects to QEMU, which must be running.
-    ///
-    /// # Errors
-    /// If QEMU has no socket there.
-    pub fn connect(&self) -> Result<(), VmError> {
-        self.socket.connect(&self.guest).map_err(|source| VmError::file(&self.guest, source))
+        Backend::Datagram(self.guest.as_raw_fd())
     }
 
     /// Sends a frame; waits while there is no room.
     ///
     /// # Errors
-    /// If QEMU is gone.
+    /// If there is none for ten seconds.
     pub fn send(&self, frame: &[u8]) -> Result<(), VmError> {
-        self.socket.send(frame).map(drop).map_err(|source| VmError::file(&self.guest, source))
+        self.ours.send(frame).map(drop).map_err(|source| self.failed(source))
     }
 
     /// Receives the next frame from the guest, cut to the length of `buffer`; `None` if none
@@ -71,12 +68,11 @@ impl Wire {
     /// # Errors
     /// If the socket fails.
     pub fn receive(&self, buffer: &mut [u8], patience: Duration) -> Result<Option<usize>, VmError> {
-        let fail = |source| VmError::file(&self.ours, source);
         // Zero would mean forever.
         let patience = patience.max(Duration::from_millis(1));
-        self.socket.set_read_timeout(Some(patience)).map_err(fail)?;
+        self.ours.set_read_timeout(Some(patience)).map_err(|source| self.failed(source))?;
         loop {
-            match self.socket.recv(buffer) {
+            match self.ours.recv(buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(length) => return Ok(Some(length)),
                 Err(error)
@@ -84,25 +80,58 @@ impl Wire {
                 {
                     return Ok(None);
                 }
-                Err(source) => return Err(fail(source)),
+                Err(source) => return Err(self.failed(source)),
             }
         }
     }
 
+    /// Fills QEMU's socket, so that it keeps the guest's frames until [`Wire::unplug`]: a virtio card
+    /// whose frames do not leave asks the guest for no more notifications. Returns the number of
+    /// datagrams.
+    fn plug(&self) -> Result<usize, VmError> {
+        let mut plugs = 0;
+        loop {
+            match self.guest.send(&PLUG) {
+                Ok(_) => plugs += 1,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(plugs),
+                Err(source) => return Err(self.failed(source)),
+            }
+        }
+    }
+
+    /// Receives the datagrams of [`Wire::plug`], and discards the frames before them.
+    fn unplug(&self, plugs: usize) -> Result<(), VmError> {
+        let mut buffer = [0; 64];
+        let mut left = plugs;
+        while left > 0 && self.receive(&mut buffer, PATIENCE)?.is_some() {
+            left -= usize::from(buffer == PLUG[..buffer.len()]);
+        }
+        Ok(())
+    }
+
     /// Discards unexpected frames: a full queue would stop the guest.
     fn drain(&self) -> Result<(), VmError> {
-        let fail = |source| VmError::file(&self.ours, source);
-        self.socket.set_nonblocking(true).map_err(fail)?;
+        let fail = |source| self.failed(source);
+        self.ours.set_nonblocking(true).map_err(fail)?;
         let mut buffer = [0; 64];
-        while self.socket.recv(&mut buffer).is_ok() {}
-        self.socket.set_nonblocking(false).map_err(fail)
+        while self.ours.recv(&mut buffer).is_ok() {}
+        self.ours.set_nonblocking(false).map_err(fail)
     }
 
     /// Returns the bytes that QEMU has not received yet.
     fn unsent(&self) -> Result<u32, VmError> {
-        fwdlab_netio::tx_backlog::bytes(&self.socket)
-            .map_err(|source| VmError::file(&self.guest, source))
+        fwdlab_netio::tx_backlog::bytes(&self.ours).map_err(|source| self.failed(source))
     }
+
+    fn failed(&self, source: std::io::Error) -> VmError {
+        VmError::file(&name(self.number), source)
+    }
+}
+
+/// Name of a wire in errors.
+fn name(number: usize) -> PathBuf {
+    PathBuf::from(format!("socket of data interface {number}"))
 }
 
 /// Sends batches through a guest, one after the other.
@@ -155,19 +184,10 @@ impl<'a> Lockstep<'a> {
         let size = frames.len();
         source.drain()?;
         self.wait_for_rest()?;
-        let held = self.counts.held()?;
-        self.counts.hold(true)?;
-        let sent = frames.into_iter().try_for_each(|frame| source.send(frame));
-        let sent = sent.map_err(|error| match error {
-            // The wire holds only a few frames.
-            VmError::File { source, .. } if source.kind() == ErrorKind::WouldBlock => {
-                self.machine.console().hangs(PATIENCE.as_secs())
-            }
-            other => other,
-        });
-        let gathered = sent.and_then(|()| self.gathered(held));
-        self.counts.hold(false)?;
-        let gathered = gathered?;
+        let plugs = sink.plug()?;
+        let forwarded = self.forward(frames);
+        sink.unplug(plugs)?;
+        let gathered = forwarded?;
         if gathered != Gathered::AtOnce {
             self.scattered += 1;
         }
@@ -191,6 +211,25 @@ impl<'a> Lockstep<'a> {
         }
     }
 
+    /// Sends a batch, lets the guest find it as a whole, and waits until the guest rests again.
+    fn forward<'f>(&self, mut frames: impl Iterator<Item = &'f [u8]>) -> Result<Gathered, VmError> {
+        let held = self.counts.held()?;
+        self.counts.hold(true)?;
+        let sent = frames.try_for_each(|frame| self.ends[0].send(frame));
+        let sent = sent.map_err(|error| match error {
+            // The wire holds only some frames.
+            VmError::File { source, .. } if source.kind() == ErrorKind::WouldBlock => {
+                self.machine.console().hangs(PATIENCE.as_secs())
+            }
+            other => other,
+        });
+        let gathered = sent.and_then(|()| self.gathered(held));
+        self.counts.hold(false)?;
+        let gathered = gathered?;
+        self.wait_for_rest()?;
+        Ok(gathered)
+    }
+
     /// Waits until the guest is held at the gate and QEMU has put all frames into its ring.
     fn gathered(&self, held: u64) -> Result<Gathered, VmError> {
         let deadline = Instant::now() + PATIENCE;
@@ -200,6 +239,7 @@ impl<'a> Lockstep<'a> {
                 return Ok(Gathered::Never);
             }
             std::thread::sleep(LOOK);
+            self.machine.console().look()?;
             // At the gate the virtual CPU sleeps, so all of QEMU may rest.
             let is_there = self.source_is_empty()? && self.counts.held()? > held;
             rests = if is_there && self.machine.rests() { rests + 1 } else { 0 };
@@ -228,6 +268,7 @@ impl<'a> Lockstep<'a> {
                 )));
             }
             std::thread::sleep(LOOK);
+            self.machine.console().look()?;
             let now = self.counts.blocks()?;
             rests = if now == last && self.machine.rests() { rests + 1 } else { 0 };
             last = now;

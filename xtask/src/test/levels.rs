@@ -34,9 +34,9 @@ pub(crate) const LEVELS: &[(&str, Level)] = &[
 pub(crate) enum Lane {
     /// Measures on this machine: measurements wait for the machine's lock.
     Machine,
-    /// Mostly waits for hosts.
+    /// Unit tests, and tests that mostly wait for hosts.
     Hosts,
-    /// Computes: unit tests and counts of guests. At a lower priority, so that it uses the time that
+    /// Computes for minutes: counts of guests. At a lower priority, so that it uses the time that
     /// the other lanes leave and does not distort what they measure.
     Background,
 }
@@ -79,7 +79,7 @@ pub(crate) fn level(name: &str) -> Result<Level> {
 /// Returns level and lane of an integration test; `target` is `None` for unit tests.
 pub(crate) fn place(package: &str, target: Option<&str>) -> (Level, Lane) {
     let matches = |row: &&(&str, &str, Level, Lane)| row.0 == package && Some(row.1) == target;
-    PROGRAMS.iter().find(matches).map_or((Level::Unit, Lane::Background), |row| (row.2, row.3))
+    PROGRAMS.iter().find(matches).map_or((Level::Unit, Lane::Hosts), |row| (row.2, row.3))
 }
 
 /// Returns package and target of each program of a level, except [`Level::Unit`].

@@ -81,7 +81,7 @@ fn command(program: &Program) -> Command {
         return Command::new(&program.file);
     }
     let mut command = Command::new("nice");
-    command.args(["-n", "10"]).arg(&program.file);
+    command.args(["-n", "15"]).arg(&program.file);
     command
 }
 

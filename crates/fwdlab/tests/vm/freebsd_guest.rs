@@ -74,10 +74,7 @@ impl Lab {
         std::fs::create_dir(&cache).expect("a directory");
         let image = &Image::find(image, &cache).expect("an image");
         let machine_directory = machine::directory(directory.path(), 0).expect("a directory");
-        let pair = |first| {
-            [first, first + 1]
-                .map(|number| Wire::bind(&machine_directory, number).expect("a socket"))
-        };
+        let pair = |first| [first, first + 1].map(|number| Wire::new(number).expect("a socket"));
         let wires = pair(0);
         let taps = if has_taps { &TAPS[..] } else { &[] };
         let taps: Vec<OwnedFd> =
@@ -94,7 +91,7 @@ impl Lab {
         ] {
             for (mac, backend) in GUEST_MACS.iter().zip(backends) {
                 let mac = (*mac).to_owned();
-                nics.push(Nic { model, mac, queues: 1, gathers: false, backend });
+                nics.push(Nic { model, mac, queues: 1, backend });
             }
         }
         let (accel, also, cache) = (Accel::Tcg, CountOptions::default(), cache.as_path());
@@ -103,8 +100,6 @@ impl Lab {
         let guest = Guest { image, kernel: None, common };
         let running = guest.boot(&machine_directory).unwrap_or_else(|error| panic!("{error}"));
         let booted_in = began.elapsed();
-        let all = wires.iter().chain(others.iter().flat_map(|(_, wires)| wires));
-        all.for_each(|wire| wire.connect().expect("QEMU's end"));
         let ssh = SshSettings {
             config: Some(PathBuf::from(&running.ssh_config)),
             deadline: Duration::from_secs(120),

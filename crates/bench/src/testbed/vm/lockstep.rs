@@ -14,7 +14,7 @@ use fwdlab_netio::{Receiver, Watch};
 use fwdlab_packet::arrivals::{self as packets, Expected, FlowSummary, Received};
 use fwdlab_packet::{FrameWriter, Phase, Template};
 use fwdlab_vm::VmError;
-use fwdlab_vm::bursts::{self, Burst, Look, Period};
+use fwdlab_vm::bursts::{self, Burst, Look};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Lockstep;
 use std::rc::Rc;
@@ -253,28 +253,12 @@ impl<'a> Pump<'a> {
         if self.bursts.is_empty() {
             return Ok(None);
         }
-        let last = self.count_idle().map_err(trouble)?;
-        let bursts: Vec<Burst> = self.bursts.drain(..).map(|(burst, _)| burst).collect();
+        self.lockstep.wait_for_rest().map_err(trouble)?;
+        let bursts = std::mem::take(&mut self.bursts);
+        let (bursts, last) = bursts::with_idle(&self.up.running, bursts).map_err(trouble)?;
         let found = bursts::found(&self.up.running, bursts, &last, &self.symbols);
         let found = found.map_err(trouble)?;
         Ok(Some(executed(found, self.frames.len() as u16, self.scattered)))
-    }
-
-    /// Counts the code of the idle machine; returns the last look.
-    fn count_idle(&mut self) -> Result<Look, VmError> {
-        self.lockstep.wait_for_rest()?;
-        let running = &self.up.running;
-        let longest = self.bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        let (before, start) = (Look::at(running)?, Instant::now());
-        std::thread::sleep(longest);
-        let last = Look::at(running)?;
-        bursts::end(running)?;
-        let idle: Period = last.since(&before)?;
-        let idle_s = start.elapsed().as_secs_f64();
-        for (burst, took) in &mut self.bursts {
-            (burst.idle, burst.scale) = (idle.clone(), took.as_secs_f64() / idle_s);
-        }
-        Ok(last)
     }
 
     /// Counters so far.

@@ -185,21 +185,17 @@ impl Machines {
         netns: Option<&Netns>,
         directory: &Path,
     ) -> Result<Up, BenchError> {
-        let (ways, backends, taps) = connect_nics(&what, number, netns, directory)?;
+        let (ways, backends, taps) = connect_nics(&what, number, netns)?;
         let macs = [mac::INGRESS, mac::EGRESS];
         let nics = macs.iter().zip(backends).map(|(&address, backend)| Nic {
             model: model(what.vm.nic),
             mac: mac::text(address),
             queues: what.queues,
-            gathers: what.accel == Accel::Counted,
             backend,
         });
         let running = self.running(&what, nics.collect(), directory).map_err(trouble)?;
         // From now on QEMU alone holds the taps: they are removed with it.
         drop(taps);
-        if let NicBackends::Sockets(wires) = &ways {
-            wires.iter().try_for_each(Wire::connect).map_err(trouble)?;
-        }
         let host = SshHost::connect(guest::NAME, ssh(&running))?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
@@ -327,7 +323,6 @@ fn connect_nics(
     what: &What,
     number: u32,
     netns: Option<&Netns>,
-    directory: &Path,
 ) -> Result<ConnectedNics, BenchError> {
     if let Some(netns) = netns {
         let (wiring, taps) = netns.taps(number, what.queues)?;
@@ -335,7 +330,7 @@ fn connect_nics(
         let backends = [Backend::Tap(numbers(&taps[0])), Backend::Tap(numbers(&taps[1]))];
         return Ok((NicBackends::Taps(wiring), backends, taps.into_iter().flatten().collect()));
     }
-    let [ingress, egress] = [0, 1].map(|number| Wire::bind(directory, number));
+    let [ingress, egress] = [0, 1].map(Wire::new);
     let wires = [ingress.map_err(trouble)?, egress.map_err(trouble)?];
     let backends = [wires[0].backend(), wires[1].backend()];
     Ok((NicBackends::Sockets(wires), backends, Vec::new()))

@@ -110,18 +110,16 @@ pub(super) fn count(
     input: &str,
 ) -> Result<Vec<State>> {
     let began = Instant::now();
-    let wires = [Wire::bind(directory, 0)?, Wire::bind(directory, 1)?];
+    let wires = [Wire::new(0)?, Wire::new(1)?];
     let nics = GUEST_MACS.iter().zip(&wires).map(|(mac, wire)| Nic {
         model: arguments.nic,
         mac: (*mac).to_owned(),
         queues: 1,
-        gathers: true,
         backend: wire.backend(),
     });
     let mut stage = Stage::new();
     stage.begin(&format!("booting {}", subject.name));
     let running = subject.boot(arguments, nics.collect(), directory, cache)?;
-    wires.iter().try_for_each(Wire::connect)?;
     let host = connect(&running)?;
     let uname = match running.system {
         System::Linux => "-r",
