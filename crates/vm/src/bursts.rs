@@ -40,6 +40,8 @@ pub struct Burst {
     pub work: Period,
     /// Counts of the idle guest.
     pub idle: Period,
+    /// Time for which the idle guest was counted.
+    pub idle_time: Duration,
     /// Length of the burst as a multiple of the idle time.
     pub scale: f64,
 }
@@ -121,12 +123,12 @@ pub fn with_idle(
     let (before, start) = (Look::at(running)?, Instant::now());
     std::thread::sleep(longest.max(IDLE_MIN));
     let last = Look::at(running)?;
-    let idle_s = start.elapsed().as_secs_f64();
+    let idle_time = start.elapsed();
     end(running)?;
     let idle = last.since(&before)?;
     let bursts = bursts.into_iter().map(|(burst, took)| {
-        let scale = took.as_secs_f64() / idle_s;
-        Burst { idle: idle.clone(), scale, ..burst }
+        let scale = took.as_secs_f64() / idle_time.as_secs_f64();
+        Burst { idle: idle.clone(), idle_time, scale, ..burst }
     });
     Ok((bursts.collect(), last))
 }
@@ -145,6 +147,7 @@ pub fn found(
         packets: burst.packets,
         executed: burst.work.executed.clone(),
         idle: burst.idle.executed.clone(),
+        idle_time: burst.idle_time,
         scale: burst.scale,
     };
     let flat: Vec<costs::Burst> = bursts.iter().map(flat).collect();

@@ -364,6 +364,7 @@ mod tests {
             packets: 10,
             executed: vec![executed(0x100, 200), executed(0x310, 90), executed(0x320, 10)],
             idle: vec![executed(0x300, 10)],
+            idle_time: Duration::from_secs(1),
             scale: 1.0,
         };
         let paths = BurstPaths {

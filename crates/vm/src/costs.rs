@@ -1,14 +1,20 @@
 //! Cost of a packet: instructions by function, from bursts that repeat each other.
 //!
 //! The instructions of the idle guest in the same time are subtracted from each burst: timers run
-//! by the clock, not by packets. If more than half of a function is subtracted, it belongs entirely
-//! to the background and is part of no total. A function's cost is the median over the bursts,
-//! which excludes rare events (a timer's rare work, a worker that woke). The total is the sum of
-//! the medians; the range of the bursts accompanies it.
+//! by the clock, not by packets. A function of which the idle guest executes more in
+//! [`BACKGROUND_TIME`] than a packet does belongs entirely to the background and is part of no
+//! total: the limit does not depend on the speed of the host. A function's cost is the median over
+//! the bursts, which excludes rare events (a timer's rare work, a worker that woke). The total is
+//! the sum of the medians; the range of the bursts accompanies it.
 
 use crate::counts::Executed;
 use crate::symbols::Symbols;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Idle time that is compared with a packet. In it a guest's clock, with 250 to 1,000 ticks per
+/// second, executes more of each function that interrupts and the idle loop share with packets.
+const BACKGROUND_TIME: Duration = Duration::from_micros(750);
 
 /// Name of everything that runs outside of the kernel.
 pub const PROGRAMS: &str = "(programs)";
@@ -24,6 +30,8 @@ pub struct Burst {
     pub executed: Vec<Executed>,
     /// Code executed by the idle guest.
     pub idle: Vec<Executed>,
+    /// Time for which the idle guest was counted.
+    pub idle_time: Duration,
     /// Length of the burst as a multiple of the idle time.
     pub scale: f64,
 }
@@ -66,7 +74,7 @@ pub struct FunctionCost {
     /// Instructions per packet that the idle guest executes in the same time: median over the
     /// bursts.
     pub idle: f64,
-    /// True if the idle guest executes more than half as much.
+    /// True if the idle guest executes more in [`BACKGROUND_TIME`].
     pub is_background: bool,
 }
 
@@ -105,9 +113,10 @@ struct Share {
     instructions: f64,
     atomics: f64,
     bytes: f64,
-    /// Instructions before the subtraction, and the subtracted ones.
-    gross: f64,
+    /// Subtracted instructions.
     idle: f64,
+    /// Instructions of the idle guest in [`BACKGROUND_TIME`].
+    background: f64,
 }
 
 /// Returns the cost of a packet from `bursts`.
@@ -125,15 +134,15 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
             let instructions = values_of(|share| share.instructions);
             let least = instructions.iter().copied().fold(f64::INFINITY, f64::min);
             let most = instructions.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let (gross, idle) = (values_of(|share| share.gross), values_of(|share| share.idle));
+            let background = values_of(|share| share.background).iter().sum::<f64>();
             FunctionCost {
-                is_background: 2.0 * idle.iter().sum::<f64>() > gross.iter().sum(),
+                is_background: background > instructions.iter().sum(),
                 name: name.to_owned(),
                 instructions: median(instructions.clone()),
                 bursts: instructions,
                 range: (least, most),
                 atomics: median(values_of(|share| share.atomics)),
-                idle: median(idle),
+                idle: median(values_of(|share| share.idle)),
                 bytes: median(values_of(|share| share.bytes)),
             }
         })
@@ -159,6 +168,7 @@ pub fn costs(bursts: &[Burst], symbols: &Symbols) -> Costs {
 fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
     let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
     let packets = burst.packets.max(1) as f64;
+    let background = BACKGROUND_TIME.as_secs_f64() / burst.idle_time.as_secs_f64();
     for (places, factor) in [(&burst.executed, 1.0), (&burst.idle, -burst.scale)] {
         for place in places {
             let name = match place.address {
@@ -168,9 +178,9 @@ fn shares<'a>(burst: &Burst, symbols: &'a Symbols) -> BTreeMap<&'a str, Share> {
             let share = shares.entry(name).or_default();
             let instructions = place.instructions as f64 / packets;
             share.instructions += factor * instructions;
-            match factor > 0.0 {
-                true => share.gross += instructions,
-                false => share.idle -= factor * instructions,
+            if factor < 0.0 {
+                share.idle -= factor * instructions;
+                share.background += background * place.instructions as f64;
             }
             share.atomics += factor * place.atomics as f64 / packets;
             share.bytes += factor * place.bytes as f64 / packets;
@@ -211,6 +221,7 @@ mod tests {
                 executed(0x300, rare),
             ],
             idle: vec![executed(0x200, 35)],
+            idle_time: Duration::from_millis(10),
             scale: 2.0,
         };
         let costs = costs(&[burst(0), burst(50), burst(0)], &symbols);
@@ -222,6 +233,12 @@ mod tests {
         assert_eq!(named, [("forward", 100.0), ("tick", 2.0), ("rare", 0.0)]);
         assert_eq!(costs.functions[2].range, (0.0, 5.0));
         assert!(costs.functions[1].is_background && !costs.functions[0].is_background);
+        // A faster host has less background per packet, and the same functions in it.
+        let faster = Burst { executed: vec![executed(0x200, 55)], scale: 1.0, ..burst(0) };
+        assert!(super::costs(&[faster], &symbols).functions[0].is_background);
+        let mut caused = burst(0);
+        caused.executed.push(executed(0x240, 10));
+        assert!(!super::costs(&[caused], &symbols).functions[1].is_background);
         // Sum and bursts cover the same functions, whichever they are.
         let total = costs.over(|function| function.name != "rare");
         assert_eq!((total.instructions, total.bursts), (102.0, vec![102.0; 3]));
