@@ -14,7 +14,13 @@
 //! Therefore an isolated point is first replaced by the nearer one of the medians of the three
 //! points on either side. If the residuals within the segments resemble their neighbours, the noise
 //! is increased as much as the mean of such points scatters more, and the series is divided again.
-//! The self-test counts the remaining false alarms on flat series, for each kind of noise.
+//!
+//! A bed may become noisier, and its level may wander. If the differences grow or shrink along the
+//! series, the louder part has more noise. Found changes compete with a level that wanders (local
+//! level model; Romano, Rigaill, Runge and Fearnhead, 2022, JASA 117, 2147-2162, treat the same
+//! combination): if this explains the series clearly better, the series is divided around a
+//! wandering level, from which only abrupt changes stand out. The self-test counts the remaining
+//! false alarms on flat series, for each kind of noise.
 //!
 //! A series with a wide scatter cannot show a small step: [`detectable`] returns the required size.
 //!
@@ -22,10 +28,15 @@
 //! size and whether it is real: the error probability of a change point is not controlled, because
 //! its place was chosen from the data.
 
-use crate::summary::median;
-
+mod division;
+mod noise;
 #[cfg(test)]
 mod tests;
+
+pub use noise::Noise;
+
+use crate::summary::median;
+use division::{Level, divide, innovations};
 
 /// Minimum number of points of a segment: a single point is an outlier, not a level.
 pub const MIN_SEGMENT: usize = 2;
@@ -52,17 +63,12 @@ const PHI_MAX: f64 = 0.95;
 const FEW_UNSURE: f64 = 8.0;
 /// Normal quantile of 90 %.
 const NINE_IN_TEN: f64 = 1.281_551_565_544_6;
-/// Share of the squared differences, the largest ones, that is excluded from the noise: one in this
-/// number.
-const TRIMMED: usize = 20;
-/// Mean of a squared standard normal number without its largest twentieth.
-const TRIMMED_SHARE: f64 = 0.758_953_8;
-/// Minimum number of differences for which a mean square is more informative than a median.
-const FEW_KEPT: usize = 8;
-/// Median of the absolute value of a standard normal number.
-const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
-/// Mean of the absolute value of a standard normal number, sqrt(2 / pi).
-const NORMAL_MEAN: f64 = 0.797_884_560_802_865_4;
+/// Variances of a wandering level's step that are tried, as shares of the variance of a point.
+const WALKS: [f64; 8] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0];
+/// Minimum number of points for which a level may wander.
+const FEW_WANDERING: usize = 12;
+/// A step detected nine times out of ten is larger by this factor where levels may wander.
+const CONTESTED: f64 = 1.05;
 
 /// Division of a series.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +84,8 @@ pub struct Division {
     pub correlation: f64,
     /// Noise used for the division: `scale`, or more if neighbours are alike.
     pub spread: f64,
+    /// The same for each point, and the wander of the level.
+    pub noise: Noise,
     /// Isolated points, ascending.
     pub lone: Vec<usize>,
     /// The series with isolated points replaced: the input of the division.
@@ -108,66 +116,138 @@ pub enum Indivisible {
 /// Fewer than [`MIN_POINTS`] points, or one that isn't finite.
 pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
     check(logs)?;
-    let (typical, penalty) = (noise(logs), penalty(logs.len()));
+    let (typical, penalty) = (noise::of_neighbours(logs), penalty(logs.len()));
     let (values, lone) = without_lone(logs, typical);
     // A straight line has no noise, although its neighbours differ.
-    let scale = if typical > 0.0 { typical.max(noise_of_modes(&values)) } else { 0.0 };
-    let mut division = Division {
-        change_points: Vec::new(),
+    let scale = if typical > 0.0 { typical.max(noise::of_modes(&values)) } else { 0.0 };
+    let fit = Fit::of(&values, scale, penalty);
+    Ok(Division {
+        change_points: fit.change_points,
         scale,
         penalty,
-        correlation: 0.0,
-        spread: scale,
+        correlation: fit.correlation,
+        spread: fit.factor * scale,
+        noise: fit.noise.times(fit.factor),
         lone,
         values,
-    };
-    if scale > 0.0 {
-        division.change_points = scaled(&division.values, scale, penalty);
+    })
+}
+
+/// A division with the noise that explains it.
+struct Fit {
+    change_points: Vec<usize>,
+    /// Correlation of neighbours that was allowed for; 0 if negligible.
+    correlation: f64,
+    /// Increase of the noise because of it.
+    factor: f64,
+    /// The noise without this increase.
+    noise: Noise,
+    /// Minus twice the logarithm of the likelihood, up to a constant, and a penalty for each change
+    /// point.
+    cost: f64,
+}
+
+impl Fit {
+    /// Divides around constant levels, or around a wandering one that is clearly more likely.
+    fn of(values: &[f64], scale: f64, penalty: f64) -> Fit {
+        if scale <= 0.0 {
+            let noise = Noise::constant(values.len(), scale);
+            let change_points = Vec::new();
+            return Fit { change_points, correlation: 0.0, factor: 1.0, noise, cost: 0.0 };
+        }
+        let profile = noise::profile(values);
+        let fit = |walk: f64| {
+            // The differences of neighbours, from which `scale` was derived, contain one step.
+            let spread = scale / (1.0 + walk / 2.0).sqrt();
+            let points = profile.iter().map(|times| spread * times).collect();
+            Fit::with(values, Noise { points, walk: walk.sqrt() * spread }, scale, penalty)
+        };
+        let constant = fit(0.0);
+        if constant.change_points.is_empty() || values.len() < FEW_WANDERING {
+            return constant;
+        }
+        // A level that wanders costs as much as a change point.
+        let limit = constant.cost - penalty;
+        let best = WALKS.into_iter().map(fit).min_by(|a, b| a.cost.total_cmp(&b.cost));
+        best.filter(|fit| fit.cost < limit).unwrap_or(constant)
+    }
+
+    /// Divides values with a noise, which is increased as much as the correlation of neighbours
+    /// requires.
+    fn with(values: &[f64], noise: Noise, scale: f64, penalty: f64) -> Fit {
+        let (change_points, _) = divide(values, &noise, penalty);
+        let mut fit = Fit { change_points, correlation: 0.0, factor: 1.0, noise, cost: 0.0 };
         for _ in 0..AGAIN {
-            let phi = correlation(&division.values, &division.change_points, scale);
-            if phi <= 1.0 / (logs.len() as f64).sqrt() {
+            let phi = correlation(values, &fit.noise, &fit.change_points);
+            if phi <= 1.0 / (values.len() as f64).sqrt() {
                 break;
             }
             // Means of points that resemble their neighbours scatter by (1 + phi) / (1 - phi) more,
-            // in squares. Differences of such neighbours, from which `scale` was derived, scatter
+            // in squares. Differences of such neighbours, from which the noise was derived, scatter
             // by 1 - phi less than for independent points.
-            let spread = scale * (1.0 + phi).sqrt() / (1.0 - phi);
-            if spread <= division.spread {
+            let factor = (1.0 + phi).sqrt() / (1.0 - phi);
+            if factor <= fit.factor {
                 break;
             }
-            (division.correlation, division.spread) = (phi, spread);
-            division.change_points = scaled(&division.values, spread, penalty);
+            (fit.correlation, fit.factor) = (phi, factor);
+            (fit.change_points, _) = divide(values, &fit.noise.times(factor), penalty);
         }
+        let price = penalty * fit.change_points.len() as f64;
+        fit.cost = unlikelihood(values, &fit.noise, &fit.change_points, scale) + price;
+        fit
     }
-    Ok(division)
 }
 
-/// Returns the change points of values with noise `spread`, at a level that holds for `series`
-/// series together: the false alarms per series must fall by their number, which requires a penalty
-/// that is larger by twice its logarithm.
+/// Returns the change points of values with a noise, at a level that holds for `series` series
+/// together: the false alarms per series must fall by their number, which requires a penalty that
+/// is larger by twice its logarithm.
 ///
 /// # Errors
 /// Same as [`change_points`].
 pub fn change_points_among(
     logs: &[f64],
-    spread: f64,
+    noise: &Noise,
     series: usize,
 ) -> Result<Vec<usize>, Indivisible> {
     check(logs)?;
     let penalty = penalty(logs.len()) + 2.0 * (series.max(1) as f64).ln();
-    Ok(if spread > 0.0 { scaled(logs, spread, penalty) } else { Vec::new() })
+    let is_noisy = noise.points.iter().all(|spread| *spread > 0.0);
+    Ok(if is_noisy { divide(logs, noise, penalty).0 } else { Vec::new() })
 }
 
-/// Returns the smallest step, on the scale of the logarithms, that `points` points of one level
-/// with noise `spread` would show nine times out of ten halfway between the first and the last
-/// point. Nearer to an end it must be larger.
-pub fn detectable(points: usize, spread: f64) -> f64 {
+impl Division {
+    /// Returns the smallest step, on the scale of the logarithms, that such a series would show
+    /// nine times out of ten halfway between the first and the last point. Nearer to an end it must
+    /// be larger.
+    pub fn detectable(&self) -> f64 {
+        if self.spread <= 0.0 {
+            return 0.0;
+        }
+        let n = self.values.len();
+        // Squared error of a step between two levels, relative to constant levels and scatter.
+        let add = |mut level: Level, i: usize| {
+            level.add(0.0, self.noise.points[i], self.noise.walk);
+            level
+        };
+        let before = (0..n / 2).fold(Level::UNKNOWN, add).variance;
+        let after = (n / 2..n).rev().fold(Level::UNKNOWN, add).variance;
+        let even = self.spread.powi(2) * (1.0 / (n / 2) as f64 + 1.0 / n.div_ceil(2) as f64);
+        let excess = (before + after + self.noise.walk.powi(2)) / even;
+        detectable(n, self.spread) * excess.sqrt()
+    }
+}
+
+/// Returns the smallest step that `points` points of one level with noise `spread` would show nine
+/// times out of ten halfway.
+fn detectable(points: usize, spread: f64) -> f64 {
     let n = points as f64;
     // The step of a series without luck or noise of its own, plus the excess needed if noise and
     // level are themselves estimated from few points (by simulation, for 4 to 100 points that are
     // independent, heavy-tailed or from the archive).
     let step = spread * (penalty(points).sqrt() + NINE_IN_TEN) / (n / 4.0).sqrt();
-    step * (1.0 + FEW_UNSURE / n)
+    // A step must also be more likely than a wandering level.
+    let contested = if points < FEW_WANDERING { 1.0 } else { CONTESTED };
+    step * (1.0 + FEW_UNSURE / n) * contested
 }
 
 /// Returns the exact least-cost division of the unchanged values, without allowance for isolated
@@ -177,8 +257,9 @@ pub fn detectable(points: usize, spread: f64) -> f64 {
 /// Same as [`change_points`].
 pub fn least_cost(logs: &[f64]) -> Result<(Vec<usize>, f64, f64), Indivisible> {
     check(logs)?;
-    let (scale, penalty) = (noise(logs), penalty(logs.len()));
-    let found = if scale > 0.0 { scaled(logs, scale, penalty) } else { Vec::new() };
+    let (scale, penalty) = (noise::of_neighbours(logs), penalty(logs.len()));
+    let divided = || divide(logs, &Noise::constant(logs.len(), scale), penalty).0;
+    let found = if scale > 0.0 { divided() } else { Vec::new() };
     Ok((found, scale, penalty))
 }
 
@@ -191,14 +272,6 @@ fn check(logs: &[f64]) -> Result<(), Indivisible> {
         return Err(Indivisible::TooShort { have: n });
     }
     Ok(())
-}
-
-/// Divides values with noise `scale`.
-fn scaled(values: &[f64], scale: f64, penalty: f64) -> Vec<usize> {
-    // Centred, so that sums of squares keep their digits.
-    let centre = median(values).unwrap_or_default();
-    let scaled: Vec<f64> = values.iter().map(|value| (value - centre) / scale).collect();
-    divide(&scaled, penalty).0
 }
 
 /// Returns the values with isolated ones replaced, and the indices of those. At an end, where one
@@ -225,25 +298,45 @@ fn without_lone(logs: &[f64], scale: f64) -> (Vec<f64>, Vec<usize>) {
     (values, lone)
 }
 
-/// Returns the correlation of neighbours' residuals within the segments, corrected for the loss
-/// from fitting a level to each segment.
-fn correlation(values: &[f64], change_points: &[usize], scale: f64) -> f64 {
+/// Returns the correlation of neighbours' residuals within the segments, in units of their noise,
+/// corrected for the loss from fitting a level to each segment; 0 around a wandering level, which
+/// explains it.
+fn correlation(values: &[f64], noise: &Noise, change_points: &[usize]) -> f64 {
+    if noise.walk > 0.0 {
+        return 0.0;
+    }
     let n = values.len();
     let starts = std::iter::once(0).chain(change_points.iter().copied());
     let ends = change_points.iter().copied().chain([n]);
     let (mut together, mut squares) = (0.0, 0.0);
     for (start, end) in starts.zip(ends) {
-        let part = &values[start..end];
-        let mean = part.iter().sum::<f64>() / part.len() as f64;
-        squares += part.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        together += part.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum::<f64>();
+        let (part, spreads) = (&values[start..end], &noise.points[start..end]);
+        let weights: f64 = spreads.iter().map(|spread| spread.powi(-2)).sum();
+        let sum: f64 = part.iter().zip(spreads).map(|(value, s)| value * s.powi(-2)).sum();
+        let residual = |(value, spread): (&f64, &f64)| (value - sum / weights) / spread;
+        let residuals: Vec<f64> = part.iter().zip(spreads).map(residual).collect();
+        squares += residuals.iter().map(|residual| residual.powi(2)).sum::<f64>();
+        together += residuals.windows(2).map(|w| w[0] * w[1]).sum::<f64>();
     }
     // Rounding errors are not correlation.
-    if squares <= 1e-12 * scale * scale {
+    if squares <= 1e-12 {
         return 0.0;
     }
     let segments = change_points.len() + 1;
     (together / squares + (1 + segments) as f64 / n as f64).min(PHI_MAX)
+}
+
+/// Returns minus twice the logarithm of the likelihood of a division, up to a constant: for the
+/// likeliest size of the noise, and for neighbours that are correlated as observed. Values are in
+/// units of `scale`: each change point takes one prediction error, whose density depends on them.
+fn unlikelihood(values: &[f64], noise: &Noise, change_points: &[usize], scale: f64) -> f64 {
+    let errors = innovations(values, noise, change_points);
+    let count = errors.len() as f64;
+    let squares: f64 = errors.iter().map(|(error, variance)| error * error / variance).sum();
+    let variances: f64 = errors.iter().map(|(_, variance)| (variance / scale.powi(2)).ln()).sum();
+    let phi = correlation(values, noise, change_points).max(0.0);
+    let size = (squares / count).max(f64::MIN_POSITIVE);
+    count * size.ln() + variances + values.len() as f64 * (1.0 - phi * phi).ln()
 }
 
 /// Returns the cost of a change point of `n` points, in units of the squared noise: 3 ln n, and
@@ -251,114 +344,4 @@ fn correlation(values: &[f64], change_points: &[usize], scale: f64) -> f64 {
 pub fn penalty(n: usize) -> f64 {
     let n = n as f64;
     PENALTY * n.ln() * (1.0 + (FEW / n).powf(1.5))
-}
-
-/// Returns the standard deviation of the noise between points, from the median size of the
-/// differences of neighbours, or from the mean size if more than half of them are 0.
-fn noise(logs: &[f64]) -> f64 {
-    let steps: Vec<f64> = logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-    // A straight line has no noise: all its steps are of one size, up to rounding.
-    let slope = (logs[logs.len() - 1] - logs[0]) / steps.len() as f64;
-    let rounding = 1e-12 * logs.iter().fold(1.0, |max: f64, value| max.max(value.abs()));
-    if logs.windows(2).all(|w| (w[1] - w[0] - slope).abs() <= rounding) {
-        return 0.0;
-    }
-    let typical = median(&steps).unwrap_or_default() / NORMAL_MAD;
-    let typical = if typical > rounding {
-        typical
-    } else {
-        steps.iter().sum::<f64>() / steps.len() as f64 / NORMAL_MEAN
-    };
-    typical / std::f64::consts::SQRT_2
-}
-
-/// Returns the standard deviation of the noise from the mean square of the differences of
-/// neighbours, without the largest twentieth, which may be level changes. It exceeds [`noise`] if
-/// most neighbours are alike and many others are not: points of two modes, or with a tail on one
-/// side.
-fn noise_of_modes(values: &[f64]) -> f64 {
-    let mut squares: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).powi(2)).collect();
-    squares.sort_by(f64::total_cmp);
-    let kept = squares.len() - squares.len().div_ceil(TRIMMED);
-    if kept < FEW_KEPT {
-        return 0.0;
-    }
-    let mean = squares[..kept].iter().sum::<f64>() / kept as f64;
-    (mean / TRIMMED_SHARE / 2.0).sqrt()
-}
-
-/// Returns the least-cost division, and its cost without the first segment's penalty. Among
-/// divisions of equal cost it is the one with the longest last segments.
-fn divide(values: &[f64], penalty: f64) -> (Vec<usize>, f64) {
-    let costs = Costs::of(values);
-    let n = values.len();
-    // Cost of the best division of the first `t` values, and the start of its last segment.
-    let mut best = vec![f64::INFINITY; n + 1];
-    let mut last = vec![0; n + 1];
-    best[0] = -penalty;
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for end in MIN_SEGMENT..=n {
-        let start = end - MIN_SEGMENT;
-        if best[start].is_finite() {
-            candidates.push(Candidate { start, until: usize::MAX });
-        }
-        candidates.retain(|candidate| end < candidate.until);
-        for candidate in &mut candidates {
-            let cost = best[candidate.start] + costs.of_segment(candidate.start, end);
-            if cost + penalty < best[end] {
-                best[end] = cost + penalty;
-                last[end] = candidate.start;
-            }
-        }
-        // A last segment that begins at `start` cannot win once beginning it at `end` is no worse.
-        // A segment that begins at `end` is long enough from `end + MIN_SEGMENT` on.
-        for candidate in &mut candidates {
-            let cost = best[candidate.start] + costs.of_segment(candidate.start, end);
-            if cost > best[end] {
-                candidate.until = candidate.until.min(end + MIN_SEGMENT);
-            }
-        }
-    }
-    let mut change_points = Vec::new();
-    let mut end = n;
-    while last[end] > 0 {
-        end = last[end];
-        change_points.push(end);
-    }
-    change_points.reverse();
-    (change_points, best[n])
-}
-
-/// A possible start of the last segment, and the first end for which it need not be considered any
-/// more.
-struct Candidate {
-    start: usize,
-    until: usize,
-}
-
-/// Prefix sums, from which a segment's cost follows in constant time.
-struct Costs {
-    sums: Vec<f64>,
-    squares: Vec<f64>,
-}
-
-impl Costs {
-    fn of(values: &[f64]) -> Costs {
-        let running = |of: fn(f64) -> f64| -> Vec<f64> {
-            let mut sum = 0.0;
-            let sums = values.iter().map(|&value| {
-                sum += of(value);
-                sum
-            });
-            std::iter::once(0.0).chain(sums).collect()
-        };
-        Costs { sums: running(|value| value), squares: running(|value| value * value) }
-    }
-
-    /// Returns the sum of the squared distances from the mean of the values in `start..end`.
-    fn of_segment(&self, start: usize, end: usize) -> f64 {
-        let sum = self.sums[end] - self.sums[start];
-        let squares = self.squares[end] - self.squares[start];
-        (squares - sum * sum / (end - start) as f64).max(0.0)
-    }
 }

@@ -4,9 +4,9 @@ use super::ordered::Ordered;
 use super::results::{Change, Detection, Direction, Outlier, PointResult, Segment};
 use crate::format::{percent, signed_percent};
 use crate::stats::change_points::{
-    Division, Indivisible, MIN_POINTS, change_points, change_points_among, detectable,
+    Division, Indivisible, MIN_POINTS, Noise, change_points, change_points_among,
 };
-use crate::stats::summary::{mean, sum_of_squares, t_quantile};
+use crate::stats::summary::{mean, t_quantile};
 
 /// Smaller changes are counted, not listed: a different layout of the same code has an effect of
 /// this size.
@@ -18,6 +18,8 @@ pub(super) const CONFIDENCE: f64 = 95.0;
 
 /// If the smallest detectable step exceeds this, "no change" is not conclusive.
 pub(super) const CANT_TELL: f64 = 0.10;
+/// Scatter that grows or shrinks by this factor is reported.
+const UNEVEN: f64 = 1.5;
 /// Change points at most this far apart are one change, located with more or less evidence.
 const NEAR: usize = 2;
 /// Two points of one segment that differ by more than this many standard deviations of their
@@ -52,10 +54,12 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
             _ => break division,
         }
     };
-    let judged_points = line.len();
+    let (judged_points, detectable) = (line.len(), division.detectable());
+    series.warnings.extend(unsteadiness(&division.noise));
     // Lone points are excluded from the segmentation, and so from the levels.
     while let Some(lone) = division.lone.pop().filter(|_| line.len() > MIN_POINTS) {
         let level = division.values.remove(lone);
+        division.noise.points.remove(lone);
         let at = line.remove(lone);
         series.apart.push(outlier_at(points, at, level, latest));
         for start in &mut division.change_points {
@@ -70,18 +74,19 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
     // A change must be detected, and also large enough to be listed.
     let error = 2.0 * division.spread / (judged_points as f64).sqrt();
     let listed = THRESHOLD.ln_1p() + NINE_IN_TEN * error;
-    let smallest = detectable(judged_points, division.spread).max(listed).exp_m1();
+    let smallest = detectable.max(listed).exp_m1();
     series.detection = Detection::Done {
         points: judged_points,
         noise: division.scale.exp_m1(),
         penalty: division.penalty,
         correlation: division.correlation,
+        wander: division.noise.walk.exp_m1(),
         detectable: smallest,
         can_tell: smallest <= CANT_TELL,
     };
     series.segments = segments_from(points, &line, &logs, &division.change_points);
-    let sizes = sizes(&logs, &division.change_points);
-    let among_all = change_points_among(&logs, division.spread, family).unwrap_or_default();
+    let sizes = sizes(&logs, &division.noise, &division.change_points);
+    let among_all = change_points_among(&logs, &division.noise, family).unwrap_or_default();
     let holds = |start: usize| among_all.iter().any(|other| other.abs_diff(start) <= NEAR);
     let places = division.change_points.iter().map(|&start| holds(start));
     for ((pair, size), holds_among_all) in series.segments.windows(2).zip(sizes).zip(places) {
@@ -92,6 +97,27 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
             series.changes.push(Change { holds_among_all, ..change });
         }
     }
+}
+
+/// Remarks on a level that wanders, and on scatter that grows or shrinks along the series.
+fn unsteadiness(noise: &Noise) -> Vec<String> {
+    let mut found = Vec::new();
+    if noise.walk > 0.0 {
+        let step = percent(noise.walk.exp_m1(), 1);
+        found.push(format!(
+            "the level wanders by {step} from point to point: only abrupt changes count"
+        ));
+    }
+    if let (Some(first), Some(last)) = (noise.points.first(), noise.points.last()) {
+        let (trend, times) = match last > first {
+            true => ("grows", last / first),
+            false => ("shrinks", first / last),
+        };
+        if times >= UNEVEN {
+            found.push(format!("the scatter of the points {trend}, about {times:.1}-fold"));
+        }
+    }
+    found
 }
 
 /// Logarithms of the medians of the points in `line`.
@@ -181,19 +207,38 @@ struct Size {
     half: f64,
 }
 
-/// Size of the change at each of `starts`. The scatter is pooled over all segments, as in the
-/// detector: a segment of two points cannot estimate its own scatter.
-fn sizes(logs: &[f64], starts: &[usize]) -> Vec<Size> {
-    let segments: Vec<&[f64]> = parts(logs.len(), starts).map(|(a, b)| &logs[a..b]).collect();
-    let squares: f64 = segments.iter().map(|part| sum_of_squares(part, mean(part))).sum();
+/// Size of the change at each of `starts`. The scatter, relative to each point's noise, is pooled
+/// over all segments, as in the detector: a segment of two points cannot estimate its own scatter.
+/// The wander of a level between the two means adds to their error.
+fn sizes(logs: &[f64], noise: &Noise, starts: &[usize]) -> Vec<Size> {
+    let typical = noise.points.iter().copied().fold(f64::INFINITY, f64::min);
+    let relative = |i: usize| if typical > 0.0 { (noise.points[i] / typical).powi(2) } else { 1.0 };
+    let segments: Vec<(usize, usize)> = parts(logs.len(), starts).collect();
+    let squares = |&(from, to): &(usize, usize)| {
+        let level = mean(&logs[from..to]);
+        (from..to).map(|i| (logs[i] - level).powi(2) / relative(i)).sum::<f64>()
+    };
+    let squares: f64 = segments.iter().map(squares).sum();
     let df = logs.len() as f64 - segments.len() as f64;
     let quantile = t_quantile(CONFIDENCE, df).unwrap_or(f64::INFINITY);
+    // Squared error of a level, in units of the typical variance.
+    let each = |(from, to): (usize, usize)| {
+        let n = (to - from) as f64;
+        (from..to).map(relative).sum::<f64>() / (n * n)
+    };
+    // Share of each step of the level, from the far end of a segment on, in the difference.
+    let wander = |(from, to): (usize, usize)| {
+        let n = (to - from) as f64;
+        (1..to - from).map(|steps| (steps as f64 / n).powi(2)).sum::<f64>()
+    };
     segments
         .windows(2)
         .map(|pair| {
-            let each = |part: &[f64]| 1.0 / part.len() as f64;
-            let se = (squares.max(0.0) / df * (each(pair[0]) + each(pair[1]))).sqrt();
-            Size { effect: mean(pair[1]) - mean(pair[0]), half: quantile * se }
+            let of_walk = noise.walk.powi(2) * (1.0 + wander(pair[0]) + wander(pair[1]));
+            let of_points = squares / df * (each(pair[0]) + each(pair[1]));
+            let se = (of_points + of_walk).sqrt();
+            let level = |(from, to): (usize, usize)| mean(&logs[from..to]);
+            Size { effect: level(pair[1]) - level(pair[0]), half: quantile * se }
         })
         .collect()
 }

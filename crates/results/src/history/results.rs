@@ -125,6 +125,9 @@ pub enum Detection {
         penalty: f64,
         /// Correlation of neighbouring points that the search allows for; 0 if there is none.
         correlation: f64,
+        /// Standard deviation of the step of a wandering level from one point to the next, as a
+        /// ratio; 0 for levels that are constant between changes.
+        wander: f64,
         /// Smallest step halfway through the series that the search detects nine times in ten, as a
         /// ratio (0.03 = 3 %).
         detectable: f64,

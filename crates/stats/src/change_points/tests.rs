@@ -18,29 +18,53 @@ fn found(logs: &[f64]) -> Vec<usize> {
     change_points(logs).unwrap().change_points
 }
 
+/// Returns the squared distances of values from their level: from their mean, or from a wandering
+/// level by generalised least squares.
+fn squared(part: &[f64], spreads: &[f64], walk: f64) -> f64 {
+    // The inverse covariance of all levels, tridiagonal, and its right side.
+    let n = part.len();
+    let (own, step) = (|i: usize| spreads[i].powi(-2), walk.powi(-2));
+    if walk == 0.0 {
+        let weights: f64 = (0..n).map(own).sum();
+        let mean = (0..n).map(|i| own(i) * part[i]).sum::<f64>() / weights;
+        return (0..n).map(|i| own(i) * (part[i] - mean).powi(2)).sum();
+    }
+    let neighbours = |i: usize| f64::from(u8::from(i > 0)) + f64::from(u8::from(i + 1 < n));
+    let mut diagonal: Vec<f64> = (0..n).map(|i| own(i) + step * neighbours(i)).collect();
+    let mut levels: Vec<f64> = (0..n).map(|i| own(i) * part[i]).collect();
+    for i in 1..n {
+        let factor = step / diagonal[i - 1];
+        diagonal[i] -= factor * step;
+        levels[i] += factor * levels[i - 1];
+    }
+    levels[n - 1] /= diagonal[n - 1];
+    for i in (0..n - 1).rev() {
+        levels[i] = (levels[i] + step * levels[i + 1]) / diagonal[i];
+    }
+    let steps: f64 = levels.windows(2).map(|w| step * (w[1] - w[0]).powi(2)).sum();
+    steps + (0..n).map(|i| own(i) * (part[i] - levels[i]).powi(2)).sum::<f64>()
+}
+
 /// Returns the least cost by dynamic programming over all starts.
-fn least_cost(values: &[f64], penalty: f64) -> f64 {
-    let squared = |part: &[f64]| {
-        let mean = part.iter().sum::<f64>() / part.len() as f64;
-        part.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>()
-    };
+fn least_cost(values: &[f64], noise: &Noise, penalty: f64) -> f64 {
     let mut best = vec![-penalty];
     for end in 1..=values.len() {
         let starts = 0..=end.saturating_sub(MIN_SEGMENT);
         let costs = starts.filter(|&start| end - start >= MIN_SEGMENT);
-        let costs = costs.map(|start| best[start] + squared(&values[start..end]) + penalty);
+        let costs = costs.map(|start| {
+            let spreads = &noise.points[start..end];
+            best[start] + squared(&values[start..end], spreads, noise.walk) + penalty
+        });
         let least = costs.fold(f64::INFINITY, f64::min);
         best.push(least);
     }
     best[values.len()]
 }
 
-fn cost_of(values: &[f64], penalty: f64, change_points: &[usize]) -> f64 {
-    let costs = Costs::of(values);
-    let starts = std::iter::once(0).chain(change_points.iter().copied());
-    let ends = change_points.iter().copied().chain([values.len()]);
-    starts.zip(ends).map(|(start, end)| costs.of_segment(start, end) + penalty).sum::<f64>()
-        - penalty
+fn cost_of(values: &[f64], noise: &Noise, penalty: f64, change_points: &[usize]) -> f64 {
+    let errors = innovations(values, noise, change_points);
+    let squares: f64 = errors.iter().map(|(error, variance)| error * error / variance).sum();
+    squares + penalty * change_points.len() as f64
 }
 
 proptest! {
@@ -52,6 +76,9 @@ proptest! {
         noise in prop::collection::vec(-1.5..1.5f64, 100),
         rounded in any::<bool>(),
         penalty in 0.01..12.0f64,
+        spreads in prop::collection::vec(0.5..3.0f64, 100),
+        is_even in any::<bool>(),
+        walk in prop::sample::select(vec![0.0, 0.1, 1.0]),
     ) {
         let levels = levels.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
         let values: Vec<f64> = levels
@@ -61,9 +88,11 @@ proptest! {
             .map(|value| if rounded { value.round() } else { value })
             .collect();
         prop_assume!(values.len() >= MIN_POINTS);
-        let (change_points, cost) = divide(&values, penalty);
-        prop_assert!((cost - least_cost(&values, penalty)).abs() < 1e-9);
-        prop_assert!((cost - cost_of(&values, penalty, &change_points)).abs() < 1e-9);
+        let points = spreads.iter().map(|spread| if is_even { 1.0 } else { *spread });
+        let noise = Noise { points: points.take(values.len()).collect(), walk };
+        let (change_points, cost) = divide(&values, &noise, penalty);
+        prop_assert!((cost - least_cost(&values, &noise, penalty)).abs() < 1e-8);
+        prop_assert!((cost - cost_of(&values, &noise, penalty, &change_points)).abs() < 1e-9);
         let edges = [&[0], &change_points[..], &[values.len()]].concat();
         prop_assert!(edges.windows(2).all(|w| w[1] - w[0] >= MIN_SEGMENT), "{edges:?}");
     }
@@ -202,9 +231,9 @@ fn series_without_a_change_rarely_alarm() {
 #[test]
 fn steps_are_located_within_two_points() {
     // 200 series of 100 points with a scatter of 1 % and two opposite steps, seed 1; a place counts
-    // as found within two points. Steps of twice the noise cannot be located better: one in twelve
-    // is found further away.
-    for (size, least) in [(1.02, 0.90), (1.03, 0.97), (1.05, 0.98)] {
+    // as found within two points. Of steps of twice the noise, one in twelve is found further away,
+    // and a wandering level explains a few (docs/method/error-rates.md).
+    for (size, least) in [(1.02, 0.88), (1.03, 0.97), (1.05, 0.98)] {
         let mut random = NormalNumbers::seeded(1);
         let (mut right, mut marked, mut true_steps) = (0, 0, 0);
         for i in 0..200 {
@@ -219,4 +248,71 @@ fn steps_are_located_within_two_points() {
         println!("steps of {:.0} %: F1 {f1:.3}", 100.0 * (size - 1.0));
         assert!(f1 >= least, "{size}: {f1}");
     }
+}
+
+/// Returns the number of flat series of `n` points that alarm, of 300: with [`change_points`],
+/// and without allowance.
+fn alarms(n: usize, draw: &mut dyn FnMut(&mut NormalNumbers, usize) -> f64) -> (usize, usize) {
+    let mut random = NormalNumbers::seeded(17);
+    let (mut with, mut without) = (0, 0);
+    for _ in 0..300 {
+        let logs: Vec<f64> = (0..n).map(|i| 14.0 + 0.01 * draw(&mut random, i)).collect();
+        with += usize::from(!found(&logs).is_empty());
+        without += usize::from(!least_cost_division(&logs).is_empty());
+    }
+    println!("{n} points: {with} of 300 alarm, without allowance {without}");
+    (with, without)
+}
+
+#[test]
+fn growing_scatter_rarely_alarms() {
+    for n in [50, 100] {
+        let growth = |i: usize| 4_f64.powf(i as f64 / (n - 1) as f64) / 2.0;
+        let (with, without) = alarms(n, &mut |random, i| growth(i) * random.next());
+        assert!(with <= 36 && without >= 60, "{n} points: {with} {without}");
+    }
+}
+
+/// Returns noise around a level that takes a random step of 0.3 from point to point.
+fn wandering() -> impl FnMut(&mut NormalNumbers, usize) -> f64 {
+    let mut level = 0.0;
+    move |random, i| {
+        level = if i == 0 { 0.0 } else { level + 0.3 * random.next() };
+        level + random.next()
+    }
+}
+
+#[test]
+fn wandering_level_alarms_half_as_often_and_hides_no_abrupt_step() {
+    let mut walk = wandering();
+    let (with, without) = alarms(100, &mut walk);
+    assert!(with <= 135 && without >= 240, "{with} {without}");
+    let mut random = NormalNumbers::seeded(23);
+    let found = (0..200).filter(|_| {
+        let step = |i: usize| if i < 50 { 0.0 } else { 6.0 };
+        let logs = (0..100).map(|i| 14.0 + 0.01 * (walk(&mut random, i) + step(i)));
+        let places = found(&logs.collect::<Vec<f64>>());
+        places.iter().any(|place| place.abs_diff(50) <= 2)
+    });
+    let found = found.count();
+    assert!(found >= 180, "{found}");
+}
+
+#[test]
+fn division_does_not_depend_on_the_size_of_the_scatter() {
+    let mut walk = wandering();
+    let mut random = NormalNumbers::seeded(31);
+    let mut wanders = 0;
+    for _ in 0..50 {
+        let values: Vec<f64> = (0..50).map(|i| walk(&mut random, i)).collect();
+        let divided = |scatter: f64| {
+            let logs: Vec<f64> = values.iter().map(|value| 14.0 + scatter * value).collect();
+            change_points(&logs).unwrap()
+        };
+        let (less, more) = (divided(0.001), divided(0.1));
+        assert_eq!(less.change_points, more.change_points);
+        assert!((100.0 * less.noise.walk - more.noise.walk).abs() < 1e-9);
+        wanders += usize::from(less.noise.walk > 0.0);
+    }
+    assert!((5..=45).contains(&wanders), "{wanders}");
 }
