@@ -14,6 +14,9 @@ fn main() {
         ("sigma 0.2 %, 60 % lossy", Law { sigma: 0.002, lossy: 0.6, ..exact }),
         ("60 % lossy", Law { lossy: 0.6, ..exact }),
         ("30 % lossy", Law { lossy: 0.3, ..exact }),
+        ("border 5 %", Law { border: 0.05, border_middle: 0.975, ..exact }),
+        ("border 20 %", Law { border: 0.2, border_middle: 0.9, ..exact }),
+        ("sigma 3 %", Law { sigma: 0.03, ..exact }),
         ("livelock", Law { livelock: 0.3, ..exact }),
         ("overhead 0.5 s", Law { overhead_s: 0.5, ..exact }),
     ];

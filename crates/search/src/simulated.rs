@@ -3,6 +3,9 @@
 use crate::normal;
 use crate::trial::{Outcome, Output, Trial};
 
+/// Share of packets that a trial at the border loses.
+const BORDER_LOSS: f64 = 0.002;
+
 /// Behaviour of a device. Rates are in frames per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
@@ -13,8 +16,10 @@ pub struct Law {
     /// Probability that a trial loses some packets at any load.
     pub lossy: f64,
     /// Width of the border as a share of the capacity: the probability that a trial loses 0.2 %
-    /// rises from 0 at half of it below the capacity to 1 at half of it above.
+    /// more rises from 0 at half of it below the middle to 1 at half of it above.
     pub border: f64,
+    /// Middle of the border as a share of the capacity, at most 1.
+    pub border_middle: f64,
     /// Share of the time in which the device stalls and loses all packets, at any load.
     pub still: f64,
     /// Growth of the capacity per second of traffic, as a share.
@@ -35,6 +40,7 @@ impl Law {
             sigma: 0.0,
             lossy: 0.0,
             border: 0.0,
+            border_middle: 1.0,
             still: 0.0,
             drift: 0.0,
             livelock: 0.0,
@@ -51,7 +57,11 @@ impl Law {
         (!nowhere).then(|| {
             let share = if loss_ratio == 0.0 { 0.5 / (1.0 - self.lossy) } else { 0.5 };
             let below = self.capacity * (1.0 - self.sigma * normal::quantile(share));
-            below / (1.0 - loss_ratio)
+            match self.border > 0.0 {
+                true if loss_ratio < BORDER_LOSS => below * self.border_middle,
+                true => below / (1.0 - loss_ratio + BORDER_LOSS),
+                false => below / (1.0 - loss_ratio),
+            }
         })
     }
 }
@@ -94,9 +104,11 @@ impl Device {
             forwarded = (forwarded - lost).max(0.0);
         }
         if law.border > 0.0 {
-            let share = (trial.load as f64 / law.capacity - 1.0) / law.border + 0.5;
+            let above = trial.load as f64 / law.capacity - law.border_middle;
+            let share = above / law.border + 0.5;
             let is_lossy = self.random.uniform() < share;
-            forwarded = if is_lossy { (forwarded - 0.002 * expected).max(0.0) } else { forwarded };
+            forwarded =
+                if is_lossy { (forwarded - BORDER_LOSS * expected).max(0.0) } else { forwarded };
         }
         match Output::of_counts(trial, expected as u64, forwarded as u64) {
             Some(output) => {
