@@ -1,11 +1,12 @@
 //! `fwdlab selftest`: error rates of the laboratory.
 
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::selftest::machine::{self, Machine};
 use crate::selftest::{self, ErrorRate, PromiseState, live, simulated, truth};
 use crate::session::{self, Session};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use fwdlab_model::Plan;
 use fwdlab_model::settings::TestbedKind;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 Examples:
   fwdlab selftest
   fwdlab selftest --comparisons 2000 --json
+  fwdlab selftest --row history
   fwdlab selftest --aa --testbed netns --comparisons 100
   fwdlab selftest --truth")]
 pub(crate) struct Arguments {
@@ -34,7 +36,7 @@ pub(crate) struct Arguments {
     aa: bool,
     /// Devices of known truth on this machine instead: shapers, a stall, one rule; prints the
     /// laboratory's errors
-    #[arg(long, conflicts_with_all = ["aa", "testbed", "comparisons"])]
+    #[arg(long, conflicts_with_all = ["aa", "testbed", "comparisons", "row"])]
     truth: bool,
     /// Source of the runs
     #[arg(long, value_name = "KIND", default_value = "sim")]
@@ -42,6 +44,9 @@ pub(crate) struct Arguments {
     /// Comparisons per rate [default: 10000 simulated, 100 on this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     comparisons: Option<u32>,
+    /// Only simulated rows whose question, design or scatter contains this text
+    #[arg(long, value_name = "TEXT", conflicts_with = "out")]
+    row: Option<String>,
     /// Directory of this machine's runs
     #[arg(long, short, value_name = "DIR", default_value = "results/selftest")]
     out: PathBuf,
@@ -80,8 +85,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         return arguments.measure_truths();
     }
     let (rates, machine) = match arguments.testbed {
-        Testbed::Sim => (arguments.simulate(), None),
+        Testbed::Sim => (arguments.simulate()?, None),
         Testbed::Netns => {
+            let why = "--row selects rows of simulated runs, and --testbed netns has none\n  \
+                       next step: omit one of the two";
+            ensure!(arguments.row.is_none(), CliError::Mistake(why.into()));
             let machine = arguments.measure(TestbedKind::Netns)?;
             (machine.rates.clone(), Some(machine))
         }
@@ -93,15 +101,20 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 }
 
 impl Arguments {
-    fn simulate(&self) -> Vec<ErrorRate> {
+    fn simulate(&self) -> Result<Vec<ErrorRate>> {
         let bar = if self.quiet { ProgressBar::hidden() } else { rows_bar() };
         let comparisons = u64::from(self.comparisons.unwrap_or(10_000));
-        let rates = simulated::measure(comparisons, &mut |row| {
+        let filter = self.row.as_deref().unwrap_or_default();
+        let rates = simulated::measure(comparisons, filter, &mut |row| {
             bar.inc(1);
             bar.set_message(row.to_owned());
         });
         bar.finish_and_clear();
-        rates
+        let why = format!(
+            "no row contains \"{filter}\"\n  next step: use a word of docs/method/error-rates.md"
+        );
+        ensure!(!rates.is_empty(), CliError::Mistake(why));
+        Ok(rates)
     }
 
     fn measure(&self, testbed: TestbedKind) -> Result<Machine> {

@@ -81,14 +81,30 @@ pub(crate) struct ErrorRate {
     /// Its Clopper-Pearson interval.
     pub(crate) interval: Interval,
     /// The same rate for the classic practice (all runs of one, then all of the other, pooled t
-    /// test) on the same number of runs of the same law; `None` if it has no answer.
+    /// test) on the same number of runs of the same law, or for a history divided without
+    /// allowances; `None` if it has no answer.
     pub(crate) classic: Option<f64>,
     /// Mean blocks until the decision, for designs that may stop early.
     pub(crate) blocks: Option<f64>,
+    /// Mean number of trials of a search.
+    pub(crate) trials: Option<f64>,
+    /// Results of the reference implementation for the same devices.
+    pub(crate) reference: Option<Reference>,
     /// The promise.
     pub(crate) bar: Option<Bar>,
     /// State of the promise; `None` without one.
     pub(crate) held: Option<PromiseState>,
+    /// True if the rate is a known limit of the method, for which nothing is promised.
+    pub(crate) is_known_limit: bool,
+}
+
+/// Results of another implementation.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Reference {
+    /// Mean number of trials of a search.
+    pub(crate) trials: f64,
+    /// The rate, 0 to 1.
+    pub(crate) share: f64,
 }
 
 impl ErrorRate {
@@ -102,8 +118,11 @@ impl ErrorRate {
             interval: rate.interval(CONFIDENCE),
             classic: None,
             blocks: None,
+            trials: None,
+            reference: None,
             bar: None,
             held: None,
+            is_known_limit: false,
         }
     }
 

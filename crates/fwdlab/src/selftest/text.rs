@@ -72,7 +72,12 @@ fn table<'m>(rows: impl Iterator<Item = &'m ErrorRate>) -> Block {
     Table::of(rows)
         .words("design", |row| {
             let blocks = row.blocks.map(|blocks| format!(", {blocks:.1} blocks"));
-            Cell::text(format!("{}{}", row.design, blocks.unwrap_or_default()))
+            let trials = row.trials.map(|trials| format!(", {trials:.1} trials"));
+            let other = row.reference.map(|other| {
+                format!(" (reference {:.1}, {:.1} %)", other.trials, 100.0 * other.share)
+            });
+            let parts = [blocks, trials, other].map(Option::unwrap_or_default);
+            Cell::text(format!("{}{}", row.design, parts.concat()))
         })
         .words("runs scatter", |row| Cell::text(&row.noise))
         .numbers("rate", |row| Cell::number(share(row.share), digits))
@@ -86,7 +91,9 @@ fn table<'m>(rows: impl Iterator<Item = &'m ErrorRate>) -> Block {
 }
 
 fn bar(row: &ErrorRate) -> String {
-    let Some(bar) = row.bar else { return "-".to_owned() };
+    let Some(bar) = row.bar else {
+        return if row.is_known_limit { "known limit" } else { "-" }.to_owned();
+    };
     let promised = match bar {
         Bar::UpperLimitAtMost(most) => format!("limit <= {}", percent(most)),
         Bar::AtMost(most) => format!("<= {}", percent(most)),

@@ -10,13 +10,16 @@ use super::law::CV;
 use crate::selftest::Bar;
 use fwdlab_bench::testbed::sim::RunLaw;
 use fwdlab_model::plan::Plan;
-use fwdlab_model::record::{Counts, CpuTime, RunRecord, Sample, TrialRecord};
+use fwdlab_model::record::{
+    Counts, CpuTime, DeviceTime, ReceiverPlace, RunRecord, Sample, TrialRecord,
+};
 use fwdlab_model::settings::SimSettings;
 use fwdlab_results::report::analysis::{Outcome, verdicts};
 use fwdlab_results::stats::Verdict;
 use fwdlab_results::store::Contents;
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::BTreeSet;
 
 /// Blocks of an experiment.
 const BLOCKS: u32 = 10;
@@ -32,38 +35,42 @@ const STEADY: f64 = 0.02;
 
 /// Disturbances of a device's slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Device {
+pub(super) struct Device {
     /// Rate relative to the baseline.
-    ratio: f64,
+    pub(super) ratio: f64,
     /// Share of slices in which it stalls, losing 85 % of them.
-    stalls: f64,
+    pub(super) stalls: f64,
     /// Scatter of its slices.
-    scatter: f64,
+    pub(super) scatter: f64,
     /// Mean of a one-sided loss in every slice (exponential).
-    sag: f64,
+    pub(super) sag: f64,
     /// Chance of a start that is 4 % slower.
-    bad_starts: f64,
+    pub(super) bad_starts: f64,
     /// Share of packets lost at a paced rate.
-    loss: f64,
+    pub(super) loss: f64,
 }
 
-const STEADY_DEVICE: Device =
+pub(super) const STEADY_DEVICE: Device =
     Device { ratio: 1.0, stalls: 0.0, scatter: STEADY, sag: 0.0, bad_starts: 0.0, loss: 0.0 };
 
 /// Effects of the machine on both device and sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Machine {
+pub(super) struct Machine {
     /// Share of slices in which a fifth to all of the time is stolen.
-    steal: f64,
+    pub(super) steal: f64,
     /// True if the kernel reports the steal.
-    reports_steal: bool,
+    pub(super) reports_steal: bool,
     /// Scatter of a paced sender's rate.
-    sender: f64,
+    pub(super) sender: f64,
     /// Amplitude of a wave of 1 Hz in the machine's speed.
-    wave: f64,
+    pub(super) wave: f64,
+    /// Share of runs in which the kernel accounts a third to a half of the device's CPU time, and
+    /// the rest as waiting.
+    pub(super) understated: f64,
 }
 
-const QUIET_MACHINE: Machine = Machine { steal: 0.0, reports_steal: true, sender: 0.0, wave: 0.0 };
+pub(super) const QUIET_MACHINE: Machine =
+    Machine { steal: 0.0, reports_steal: true, sender: 0.0, wave: 0.0, understated: 0.0 };
 
 /// The layout of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +94,7 @@ impl Kind {
 
     /// The plan of an experiment of this kind.
     fn plan(self) -> Plan {
-        let mut text = String::from(
-            "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"firewall\"\n\
-             levels = [\"none\", \"stateless\"]\n",
-        );
+        let mut text = String::from(TWO_VARIANTS);
         text += match self {
             Kind::Full | Kind::Streams(_) => "",
             Kind::Paced => "[traffic]\nrate = \"100kpps\"\n",
@@ -103,19 +107,33 @@ impl Kind {
                 24 * ms
             ),
         };
-        let nothing = |name: &str| Err(format!("no file {name} belongs to the self-test"));
-        // The text above is constant: a test loads every kind of it.
-        fwdlab_model::load("road.toml", &text, &nothing)
-            .unwrap_or_else(|faults| panic!("{}", faults.render(false)))
+        load(&text)
     }
 }
 
+/// Plan of a constant text, which a test loads.
+pub(super) fn load(text: &str) -> Plan {
+    let nothing = |name: &str| Err(format!("no file {name} belongs to the self-test"));
+    fwdlab_model::load("road.toml", text, &nothing)
+        .unwrap_or_else(|faults| panic!("{}", faults.render(false)))
+}
+
+/// Experiment file of two variants, without a design.
+pub(super) const TWO_VARIANTS: &str = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\n\
+    name = \"firewall\"\nlevels = [\"none\", \"stateless\"]\n";
+
 /// One experiment, drawn from a seed.
-struct Draw {
+pub(super) struct Draw {
     random: Xoshiro256StarStar,
+    /// Runs whose CPU time is understated.
+    pub(super) understated: BTreeSet<u32>,
 }
 
 impl Draw {
+    pub(super) fn new(seed: u64) -> Draw {
+        Draw { random: Xoshiro256StarStar::seed_from_u64(seed), understated: BTreeSet::new() }
+    }
+
     fn uniform(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -131,15 +149,26 @@ impl Draw {
     }
 
     /// The runs of `plan`; the second variant is `candidate`.
-    fn contents(&mut self, plan: &Plan, candidate: Device, machine: Machine) -> Contents {
+    pub(super) fn contents(
+        &mut self,
+        plan: &Plan,
+        candidate: Device,
+        machine: Machine,
+    ) -> Contents {
         let baseline = Device { ratio: 1.0, stalls: 0.0, scatter: STEADY, loss: 0.0, ..candidate };
         let devices = [baseline, candidate];
         let runs = plan.runs.iter().map(|run| {
             let start = self.factor(CV);
-            let samples = match plan.design.alternate_ns {
+            let mut samples = match plan.design.alternate_ns {
                 None => self.run(devices[run.variants[0]], run.variants[0], machine, plan, start),
                 Some(slice_ns) => self.stream(&devices, slice_ns, run, machine, plan, start),
             };
+            if machine.understated > 0.0 && self.chance(machine.understated) {
+                let share = (1.0 + 0.5 * self.uniform()) / 3.0;
+                samples.iter_mut().for_each(|sample| understate(sample, share));
+                self.understated.insert(run.index);
+            }
+            let ran_ns = samples.iter().map(|sample| sample.ran_ns).sum();
             let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
             let window = Counts { offered: sum(|s| s.offered), forwarded: sum(|s| s.forwarded) };
             let window_ns = sum(|s| s.duration_ns);
@@ -155,6 +184,11 @@ impl Draw {
                     total: window,
                     samples,
                     cpus: vec![CpuTime { cpu: 1, role: "dut".into(), ..CpuTime::default() }],
+                    device: DeviceTime {
+                        ran_ns,
+                        receiver: ReceiverPlace::Own,
+                        ..DeviceTime::default()
+                    },
                     ..TrialRecord::default()
                 },
                 ..RunRecord::default()
@@ -268,11 +302,21 @@ impl Draw {
     }
 }
 
+/// Keeps this share of a sample's running time, and accounts the rest as waiting.
+fn understate(sample: &mut Sample, share: f64) {
+    let (ran_ns, waited_ns) = (sample.ran_ns.unwrap_or(0), sample.waited_ns.unwrap_or(0));
+    let left_ns = (share * ran_ns as f64) as u64;
+    (sample.ran_ns, sample.waited_ns) = (Some(left_ns), Some(waited_ns + ran_ns - left_ns));
+}
+
 /// The verdict, or `None` if there is nothing to compare.
 fn verdict(plan: &Plan, seed: u64, candidate: Device, machine: Machine) -> Option<Verdict> {
-    let mut draw = Draw { random: Xoshiro256StarStar::seed_from_u64(seed) };
-    let contents = draw.contents(plan, candidate, machine);
-    match &verdicts(&contents).first()?.outcome {
+    verdict_of(&Draw::new(seed).contents(plan, candidate, machine))
+}
+
+/// The verdict on the runs of a store, or `None` if there is nothing to compare.
+pub(super) fn verdict_of(contents: &Contents) -> Option<Verdict> {
+    match &verdicts(contents).first()?.outcome {
         Outcome::Compared(answer) => Some(answer.verdict),
         Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
     }

@@ -4,13 +4,16 @@
 //! simulated, because an error rate needs tens of thousands of experiments. Every experiment has
 //! its own seed, so that the rates are the same on every machine, whatever the number of threads.
 
+mod account;
 mod beds;
 mod blame;
 mod end_to_end;
 mod history;
 mod law;
 mod residuals;
+mod rules;
 mod runs;
+mod searches;
 
 use super::{Bar, ErrorRate};
 use fwdlab_results::stats::binomial::{Rate, interval_over_groups};
@@ -27,34 +30,47 @@ fn is_difference(comparison: &Comparison) -> bool {
 
 /// Counts over `experiments` seeds, on all CPUs. `row` makes the seeds of rows distinct.
 fn count(row: u64, experiments: u64, happens: &(dyn Fn(u64) -> bool + Sync)) -> Rate {
+    count_events(row, experiments, &|seed| Rate { hits: u64::from(happens(seed)), of: 1 })
+}
+
+/// Sums the events of `experiments` seeds, on all CPUs.
+fn count_events(row: u64, experiments: u64, events: &(dyn Fn(u64) -> Rate + Sync)) -> Rate {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let hits = std::thread::scope(|scope| {
+    let sum = |rates: &mut dyn Iterator<Item = Rate>| {
+        rates.fold(Rate::default(), |sum, rate| Rate {
+            hits: sum.hits + rate.hits,
+            of: sum.of + rate.of,
+        })
+    };
+    std::thread::scope(|scope| {
         let parts: Vec<_> = (0..threads)
             .map(|part| {
                 scope.spawn(move || {
-                    (part..experiments)
-                        .step_by(threads as usize)
-                        .filter(|experiment| happens((row << 32) | experiment))
-                        .count() as u64
+                    let experiments = (part..experiments).step_by(threads as usize);
+                    sum(&mut experiments.map(|experiment| events((row << 32) | experiment)))
                 })
             })
             .collect();
         // A panic of a part is a bug and continues here.
-        parts
-            .into_iter()
-            .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .sum()
-    });
-    Rate { hits, of: experiments }
+        let join = |part: std::thread::ScopedJoinHandle<'_, Rate>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        sum(&mut parts.into_iter().map(join))
+    })
 }
 
 /// Number of rows returned by [`measure`].
-pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2;
+pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2 + 13 + 3 + 8 + 28 + 8 + 8;
 
-/// Measures every promise about simulated runs; calls `report_row` with each row before counting
-/// it.
-pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec<ErrorRate> {
-    let mut table = Table { experiments, rows: Vec::new(), report_row };
+/// Measures the promises about simulated runs whose row contains `filter`, in any case; calls
+/// `report_row` with each row before it is counted or skipped.
+pub(crate) fn measure(
+    experiments: u64,
+    filter: &str,
+    report_row: &mut dyn FnMut(&str),
+) -> Vec<ErrorRate> {
+    let filter = filter.to_lowercase();
+    let mut table = Table { experiments, filter, number: 0, rows: Vec::new(), report_row };
     for noise in Noise::all() {
         table.false_differences(noise);
     }
@@ -74,11 +90,21 @@ pub(crate) fn measure(experiments: u64, report_row: &mut dyn FnMut(&str)) -> Vec
     table.history();
     table.road();
     table.beds();
+    table.accounts();
+    table.rules();
+    table.unsteady_histories();
+    table.searches();
+    table.bisections();
     table.rows
 }
 
 struct Table<'a> {
     experiments: u64,
+    /// Text of the rows to count, in lower case; empty for all rows.
+    filter: String,
+    /// Number of the next row. Skipped rows have one too, so that a row's seeds do not depend on
+    /// the filter.
+    number: u64,
     rows: Vec<ErrorRate>,
     report_row: &'a mut dyn FnMut(&str),
 }
@@ -114,13 +140,13 @@ impl Table<'_> {
         noise: Noise,
         bar: Option<Bar>,
         happens: &(dyn Fn(&mut Runs) -> bool + Sync),
-    ) -> &mut ErrorRate {
+    ) -> Option<&mut ErrorRate> {
         let happens = |seed: u64| happens(&mut Runs::new(noise, seed));
         let experiments = self.experiments;
         self.add_counted(question, design.name(), noise.name(), bar, experiments, &happens)
     }
 
-    /// Adds a row whose experiments follow from their seeds.
+    /// Adds a row whose experiments follow from their seeds; `None` if it is skipped.
     fn add_counted(
         &mut self,
         question: &str,
@@ -129,14 +155,31 @@ impl Table<'_> {
         bar: Option<Bar>,
         experiments: u64,
         happens: &(dyn Fn(u64) -> bool + Sync),
-    ) -> &mut ErrorRate {
-        (self.report_row)(&format!("{question}: {design}, {noise}"));
-        let row = self.rows.len() as u64;
-        let rate = count(row, experiments, happens);
-        let measured = ErrorRate::new(question, design, noise, rate).against(bar);
-        self.rows.push(measured);
-        let last = self.rows.len() - 1;
-        &mut self.rows[last]
+    ) -> Option<&mut ErrorRate> {
+        let events = |seed: u64| Rate { hits: u64::from(happens(seed)), of: 1 };
+        self.add_events((question, design, noise), bar, experiments, &events)
+    }
+
+    /// Adds a row (question, design, scatter) whose experiments have any number of events each.
+    fn add_events(
+        &mut self,
+        (question, design, noise): (&str, String, String),
+        bar: Option<Bar>,
+        experiments: u64,
+        events: &(dyn Fn(u64) -> Rate + Sync),
+    ) -> Option<&mut ErrorRate> {
+        let row = self.begin(question, &design, &noise)?;
+        let rate = count_events(row, experiments, events);
+        self.rows.push(ErrorRate::new(question, design, noise, rate).against(bar));
+        self.rows.last_mut()
+    }
+
+    /// Begins the next row; returns its number, or `None` if it is skipped.
+    fn begin(&mut self, question: &str, design: &str, noise: &str) -> Option<u64> {
+        let (number, name) = (self.number, format!("{question}: {design}, {noise}"));
+        self.number += 1;
+        (self.report_row)(&name);
+        name.to_lowercase().contains(&self.filter).then_some(number)
     }
 
     fn false_differences(&mut self, noise: Noise) {
@@ -155,10 +198,10 @@ impl Table<'_> {
             // This number suffices for the classic practice.
             let experiments = self.experiments.min(4000);
             let classic = |seed| Runs::new(noise, seed).classic_finds(design.runs(), 1.0);
-            let classic = count(self.rows.len() as u64, experiments, &classic);
+            let number = self.number;
             let row = self.add("false difference", design, noise, Some(SIZE), &finds);
-            if !matches!(design, Design::Streams { .. }) {
-                row.classic = Some(classic.share());
+            if let Some(row) = row.filter(|_| !matches!(design, Design::Streams { .. })) {
+                row.classic = Some(count(number, experiments, &classic).share());
             }
         }
     }
@@ -189,8 +232,10 @@ impl Table<'_> {
             };
             let question = format!("finds a loss of {:.0} %", 100.0 * (1.0 - truth));
             let classic = |seed| Runs::new(QUIET, seed).classic_finds(design.runs(), truth);
-            let classic = count(self.rows.len() as u64, self.experiments, &classic);
-            self.add(&question, design, QUIET, bar, &finds).classic = Some(classic.share());
+            let (number, experiments) = (self.number, self.experiments);
+            if let Some(row) = self.add(&question, design, QUIET, bar, &finds) {
+                row.classic = Some(count(number, experiments, &classic).share());
+            }
         }
     }
 
@@ -267,8 +312,9 @@ impl Table<'_> {
             decision == ends
         };
         let experiments = self.experiments as f64;
-        let row = self.add(question, design, noise, bar, &happens);
-        row.blocks = Some(blocks.into_inner() as f64 / experiments);
+        if let Some(row) = self.add(question, design, noise, bar, &happens) {
+            row.blocks = Some(blocks.into_inner() as f64 / experiments);
+        }
     }
 
     /// Any false difference among 20 variants compared with one baseline.
@@ -385,7 +431,7 @@ mod tests {
     #[test]
     fn rows_contain_every_promise() {
         let mut rows_reported = 0;
-        let rows = measure(2, &mut |_| rows_reported += 1);
+        let rows = measure(2, "", &mut |_| rows_reported += 1);
         assert_eq!((rows.len(), rows_reported), (ROWS as usize, ROWS as usize));
         for question in [
             "false difference",
@@ -398,10 +444,30 @@ mod tests {
             "any bed named",
             "any function named",
             "names the bed that is 2 % slower",
+            "understated CPU time",
+            "rule against verdict",
+            "wide border",
+            "bisection",
         ] {
             assert!(rows.iter().any(|row| row.question.contains(question)), "{question}");
         }
-        // The F1 row counts marked and true steps below the line.
-        assert!(rows.iter().all(|row| row.rate.of == 2 || row.question.contains("F1")));
+        // Other rows count events of an experiment: marked and true steps, runs, named changes.
+        let of_experiments = rows.iter().filter(|row| row.rate.of == 2).count();
+        assert!(of_experiments > rows.len() * 9 / 10, "{of_experiments} of {}", rows.len());
+    }
+
+    #[test]
+    fn filter_counts_the_same_rows_with_the_same_seeds() {
+        let table = |filter: &str| {
+            let report_row = &mut |_: &str| {};
+            let filter = filter.to_owned();
+            let mut table = Table { experiments: 40, filter, number: 0, rows: vec![], report_row };
+            table.power();
+            table.rows
+        };
+        let (all, some) = (table(""), table("a loss of 1 %"));
+        let [only] = &some[..] else { panic!("{some:?}") };
+        assert_eq!((only.rate, only.classic), (all[2].rate, all[2].classic));
+        assert_eq!(only.question, all[2].question);
     }
 }
