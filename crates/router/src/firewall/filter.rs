@@ -151,16 +151,30 @@ impl path::Firewall for Filter {
         known | evaluation.run(own.as_mut(), flows.as_mut())
     }
 
-    fn local(&mut self, frame: &Frame) -> bool {
-        let Filter { shared, counts, .. } = self;
+    /// Evaluated like packets in transit, with the same treatment of fragments and unreadable
+    /// headers, but without states.
+    fn local(&mut self, frame: &Frame, now_ns: u64) -> bool {
+        let Filter { shared, scratch, counts, .. } = self;
         if shared.rules_local.is_empty() {
             return true;
         }
-        let packet = Packet::read(frame).unhidden();
-        let rules = &shared.rules_local;
-        let decision = rules.decide(&packet, frame, frame.ingress(), &shared.tables);
-        RuleTally::new(counts).count(decision.rule, packet.bytes());
-        decision.action == Action::Pass
+        let (rules, tally) = (&shared.rules_local, RuleTally::new(counts));
+        let batch = std::slice::from_ref(frame);
+        let port = Frame::ingress;
+        let direction = Direction::Local;
+        let evaluation = Evaluation {
+            shared,
+            rules,
+            scratch,
+            counts,
+            tally,
+            batch,
+            port,
+            among: 1,
+            now_ns,
+            direction,
+        };
+        evaluation.by_rules_alone() != 0
     }
 
     fn take_held_back(&mut self) -> HeldBack {

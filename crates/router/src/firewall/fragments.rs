@@ -81,7 +81,7 @@ impl Piece {
     /// Describes a packet that is a fragment.
     pub(super) fn of(frame: &Frame, packet: Packet, direction: Direction) -> Piece {
         let (bytes, length) = (frame.buffer(), frame.len());
-        let direction_bit = u64::from(direction == Direction::Out) << 40;
+        let filtered = (direction as u64) << 40;
         let (Contents { protocol, cut, end, part, more, id, .. }, [a, b, c, d]) =
             match packet.is(bit::INET6) {
                 true => (contents6(bytes, length), ends6(bytes)),
@@ -92,12 +92,7 @@ impl Piece {
         let protocol = if packet.is(bit::INET6) { 0 } else { u64::from(protocol) << 32 };
         let begin = if let Part::Later(begin) = part { begin } else { 0 };
         let end = begin + end.saturating_sub(cut) as u32;
-        Piece {
-            name: Name([a, b, c, d, u64::from(id) | protocol | direction_bit]),
-            begin,
-            end,
-            more,
-        }
+        Piece { name: Name([a, b, c, d, u64::from(id) | protocol | filtered]), begin, end, more }
     }
 
     /// True if no packet can contain it: it does not end at a multiple of eight bytes, ends beyond

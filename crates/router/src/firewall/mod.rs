@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Packets to the router itself have separate rules (`local`); packets that expire here are
-//! filtered by the `in` rules before they are answered. If there are any rules, packets whose
-//! headers can't be read as far as the rules need are dropped, and fragments follow their first
-//! (`fragments.rs`).
+//! filtered by the `in` rules before they are answered. If there are any rules, for packets in
+//! transit or for packets to the router, those whose headers can't be read as far as the rules need
+//! are dropped, and fragments follow their first (`fragments.rs`).
 //!
 //! The first matching rule decides. A state lets its connection pass in both directions and, as
 //! with ipfw, on both sides of the router: `out` rules are evaluated for packets without a state,

@@ -24,9 +24,9 @@ pub trait Firewall: Send {
     /// rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
 
-    /// True if a packet to the router itself may be answered. Not called for ARP and neighbour
-    /// discovery.
-    fn local(&mut self, _: &Frame) -> bool {
+    /// True if a packet to the router itself may be answered, or handed to its host. Not called for
+    /// ARP and neighbour discovery.
+    fn local(&mut self, _: &Frame, _now_ns: u64) -> bool {
         true
     }
 

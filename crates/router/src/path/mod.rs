@@ -444,10 +444,10 @@ fn may_be_answered<W: Firewall>(
         Reason::SlowExpired | Reason::SlowBeyondScope => {
             firewall.incoming(std::slice::from_ref(frame), 1, now_ns) & 1 != 0
         }
-        Reason::SlowLocal => slow::is_discovery(frame) || firewall.local(frame),
+        Reason::SlowLocal => slow::is_discovery(frame) || firewall.local(frame, now_ns),
         Reason::SlowGroup => {
             let is_ip = matches!(ethernet::ether_type(frame), ethernet::IPV4 | ethernet::IPV6);
-            !is_ip || slow::is_discovery(frame) || firewall.local(frame)
+            !is_ip || slow::is_discovery(frame) || firewall.local(frame, now_ns)
         }
         _ => true,
     }

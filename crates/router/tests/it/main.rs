@@ -3,6 +3,7 @@
 mod algorithms;
 mod firewall;
 mod firewall_errors;
+mod firewall_local;
 mod firewall_passed;
 mod firewall_rules;
 mod firewall_states;
