@@ -19,10 +19,12 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Next hops.
     pub neighbours: Neighbours,
-    /// Rate limit of each worker's ICMP and ICMPv6 error messages.
+    /// Rate limit of ICMP and ICMPv6 error messages and redirects, for each worker and port. One
+    /// receiver gets at most a quarter. Errors that path MTU discovery needs are limited separately
+    /// for each source and destination.
     pub errors: Rate,
     /// Rate limits of answers to ARP and of answers to neighbour discovery, separate for each
-    /// worker and port.
+    /// worker, port and asker.
     pub answers: Rate,
     /// Rate limit of answers to echo requests, for each worker and port.
     pub echoes: Echoes,

@@ -16,4 +16,5 @@ mod path;
 mod redirects;
 mod shared;
 mod slow;
+mod slow_limits;
 mod support;

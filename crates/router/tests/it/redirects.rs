@@ -131,7 +131,7 @@ fn ipv6_redirects_name_the_other_router() {
 #[test]
 fn redirects_share_the_error_limit() {
     for config in configs() {
-        let mut lab = lab_of(&Config { errors: Rate { per_second: 1, burst: 2 }, ..config });
+        let mut lab = lab_of(&Config { errors: Rate { per_second: 4, burst: 8 }, ..config });
         for _ in 0..2 {
             lab.send(&detour());
         }

@@ -244,7 +244,8 @@ fn echo_replies_return_the_payload() {
 
 #[test]
 fn errors_and_answers_have_separate_limits() {
-    let rate = Rate { per_second: 1, burst: 2 };
+    // A receiver gets a quarter.
+    let rate = Rate { per_second: 4, burst: 8 };
     let mut lab = lab_of(&fwdlab_router::path::Config { errors: rate, ..config() });
     let expired = with(udp(Family::Inet, 64), &[(22, &[1])]);
     let mut sent = |now| lab.send_at(&expired, now).0.is_some();

@@ -256,7 +256,7 @@ impl<W: Firewall> Router<W> {
         head.restore(&mut message);
         let gateway = to.and_then(|entry| entry.gateway).map(|gateway| gateway.address);
         let Some(write) = redirect::find(&message, interface, gateway) else { return };
-        let outcome = match self.slow.may_tell(now_ns) {
+        let outcome = match self.slow.may_redirect(&message, now_ns) {
             false => Reason::RedirectsLimited,
             true => {
                 redirect::write(&mut message, interface, link, write);

@@ -2,14 +2,24 @@
 //! an error.
 //!
 //! An answer is written over the packet that it answers, in the same buffer, and leaves where the
-//! packet came in, to the MAC that sent it, without a route lookup. Errors and answers have
-//! separate rate limits, so that the router can't be used to send floods. Redirects, which are sent
-//! in addition to the packet, are written in [`super::full`].
+//! packet came in, to the MAC that sent it, without a route lookup. Redirects, which are sent in
+//! addition to the packet, are written in [`super::full`].
+//!
+//! Rate limits keep the router from sending floods, and leave what others need of it alone
+//! (RFC 4443 section 2.4 (f)):
+//!
+//! | message | limit of each worker and port |
+//! |---|---|
+//! | "fragmentation needed", "packet too big" | by source and destination of the packet: one answer serves all packets of a pair |
+//! | other errors, redirects | in total, and a quarter of it by receiver |
+//! | answers to ARP and neighbour discovery | by asker; an answer is no larger than its request, and stays on the link |
+//! | answers to echo requests | in total |
 
 pub(super) mod icmp;
 pub(super) mod learn;
 mod limit;
 mod link;
+mod peers;
 
 pub use limit::Rate;
 pub(super) use limit::TokenBucket;
@@ -19,12 +29,25 @@ use super::interface::Interface;
 use super::{Config, Echoes};
 use super::{ethernet, ipv4, ipv6};
 use fwdlab_netio::frame::Frame;
+use peers::{Peer, PeerLimits};
+
+/// Receivers that can use up a port's limit of errors together.
+const RECEIVERS: u32 = 4;
 
 /// The slow path of one worker.
 pub(super) struct Slow {
+    /// By port: packets at one port don't use up another port's limits.
+    limits: Vec<Limits>,
+}
+
+/// Limits of one port.
+struct Limits {
     errors: TokenBucket,
-    /// By port and kind: requests at one port don't use up another port's limit.
-    answers: Vec<[TokenBucket; 3]>,
+    errors_by_receiver: PeerLimits,
+    too_big: PeerLimits,
+    arp: PeerLimits,
+    discovery: PeerLimits,
+    echoes: TokenBucket,
 }
 
 /// Kinds of answers with separate limits.
@@ -47,16 +70,13 @@ enum Answer {
 
 impl Slow {
     pub(super) fn new(config: &Config) -> Slow {
-        let Config { errors, answers, echoes: Echoes(echoes), .. } = *config;
-        let of_port = |_| [answers, answers, echoes].map(TokenBucket::new);
-        let answers = config.interfaces.iter().map(of_port).collect();
-        Slow { errors: TokenBucket::new(errors), answers }
+        Slow { limits: config.interfaces.iter().map(|_| Limits::new(config)).collect() }
     }
 
-    /// Takes a token; returns true if an error message, or a message limited with them, may be
-    /// sent.
-    pub(super) fn may_tell(&mut self, now_ns: u64) -> bool {
-        self.errors.take(now_ns)
+    /// Takes a token; returns true if a redirect may be sent to the sender of a packet.
+    pub(super) fn may_redirect(&mut self, frame: &Frame, now_ns: u64) -> bool {
+        let limits = self.limits.get_mut(usize::from(frame.ingress()));
+        limits.is_some_and(|limits| limits.may_send_error(frame, now_ns))
     }
 
     /// Turns the frame into an answer that leaves where it came in, if there is one. `word` is the
@@ -74,14 +94,17 @@ impl Slow {
         let Some(answer) = find(frame, reason, word, interface) else {
             return Reason::Silent;
         };
-        let bucket = match answer {
-            Answer::Reply(kind, _) => {
-                let of_port = self.answers.get_mut(usize::from(frame.ingress()));
-                of_port.map(|buckets| &mut buckets[kind as usize])
+        let limits = self.limits.get_mut(usize::from(frame.ingress()));
+        let is_within = limits.is_some_and(|limits| match answer {
+            Answer::Reply(Kind::Arp, _) => limits.arp.take(asker(frame), now_ns),
+            Answer::Reply(Kind::Discovery, _) => limits.discovery.take(asker(frame), now_ns),
+            Answer::Reply(Kind::Echo, _) => limits.echoes.take(now_ns),
+            Answer::Error4(..) | Answer::Error6(..) if reason == Reason::SlowTooBig => {
+                limits.too_big.take(ends(frame), now_ns)
             }
-            Answer::Error4(..) | Answer::Error6(..) => Some(&mut self.errors),
-        };
-        if !bucket.is_some_and(|bucket| bucket.take(now_ns)) {
+            Answer::Error4(..) | Answer::Error6(..) => limits.may_send_error(frame, now_ns),
+        });
+        if !is_within {
             return Reason::Limited;
         }
         let length = match answer {
@@ -96,6 +119,51 @@ impl Slow {
         turn_back(frame, interface, length);
         Reason::Answered
     }
+}
+
+impl Limits {
+    fn new(config: &Config) -> Limits {
+        let Config { errors, answers, echoes: Echoes(echoes), .. } = *config;
+        let share = Rate {
+            per_second: errors.per_second.div_ceil(RECEIVERS),
+            burst: errors.burst.div_ceil(RECEIVERS),
+        };
+        Limits {
+            errors: TokenBucket::new(errors),
+            errors_by_receiver: PeerLimits::new(share),
+            too_big: PeerLimits::new(errors),
+            arp: PeerLimits::new(answers),
+            discovery: PeerLimits::new(answers),
+            echoes: TokenBucket::new(echoes),
+        }
+    }
+
+    /// Takes a token of the sender of an IP packet, and of all.
+    fn may_send_error(&mut self, frame: &Frame, now_ns: u64) -> bool {
+        let [source, _] = ends(frame);
+        self.errors_by_receiver.take([source, 0], now_ns) && self.errors.take(now_ns)
+    }
+}
+
+/// Source and destination of an IP packet.
+fn ends(frame: &Frame) -> Peer {
+    use super::{ipv4::field as inet, ipv6::field as inet6};
+    let bytes = frame.buffer();
+    match ethernet::ether_type(frame) == ethernet::IPV4 {
+        true => [inet::SOURCE, inet::DESTINATION].map(|at| ipv4::address(bytes, at).0.into()),
+        false => [inet6::SOURCE, inet6::DESTINATION].map(|at| ipv6::address(bytes, at).0),
+    }
+}
+
+/// MAC and address of the sender of an ARP request or a solicitation.
+fn asker(frame: &Frame) -> Peer {
+    let bytes = frame.buffer();
+    let mac = bytes[6..12].iter().fold(0, |mac, &byte| mac << 8 | u128::from(byte));
+    let address = match ethernet::ether_type(frame) == ethernet::ARP {
+        true => ipv4::address(bytes, link::field::SENDER + 6).0.into(),
+        false => ipv6::address(bytes, ipv6::field::SOURCE).0,
+    };
+    [mac, address]
 }
 
 /// The answer to a packet, if any.
