@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod bell;
 pub mod circuit;
 pub mod clock;
+pub mod files;
 pub mod flood;
 pub mod frame;
 pub mod host;

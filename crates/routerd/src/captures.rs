@@ -1,7 +1,8 @@
-//! Capture files that interfaces read: what was left out of them.
+//! Capture files that interfaces read and write: records that were left out.
 
 use super::mistake;
 use fwdlab_model::router::{FileWarning, PortKind, RouterSetup};
+use fwdlab_netio::files::WriteLosses;
 use fwdlab_netio::frame::Batch;
 use fwdlab_netio::pcap::{CaptureCounts, PcapPort};
 use fwdlab_netio::{NetioError, Port};
@@ -45,6 +46,11 @@ impl Capture {
             _ => Ok(()),
         }
     }
+}
+
+/// Counts of records that a capture or trace did not take, if any.
+pub(super) fn unwritten(losses: &WriteLosses) -> Option<FileWarning> {
+    Some(FileWarning { file: losses.path().to_owned(), line: None, what: losses.remark()? })
 }
 
 /// Reads the input files of a set-up without forwarding their frames; devices and pipes, which can

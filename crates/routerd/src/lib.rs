@@ -22,6 +22,7 @@ use fwdlab_model::router::{FileWarning, InterfaceCounts, RouterSetup, RouterStat
 use fwdlab_netio::circuit::Circuit;
 use fwdlab_netio::host::AllMulticast;
 use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
+use fwdlab_netio::files::WriteLosses;
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::SharedFirewall;
 use fwdlab_router::path::harvest::Pool;
@@ -33,6 +34,7 @@ use presence::Watched;
 use routing::Routing;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub struct Running {
     captures: Vec<Capture>,
     /// Notes for the user.
     notes: Vec<String>,
+    /// Records that captures and traces did not take.
+    losses: Vec<Arc<WriteLosses>>,
     /// Number of completed checksums, by interface.
     completed: Vec<(String, Arc<AtomicU64>)>,
     /// Number of times that the set-up was replaced.
@@ -72,6 +76,8 @@ pub struct Running {
     _groups: Vec<AllMulticast>,
     following: Option<Following>,
     watched: Vec<Watched>,
+    /// Interfaces are locked while this exists.
+    _locks: Vec<UnixDatagram>,
     advertiser: Option<Arc<Advertiser>>,
 }
 
@@ -99,11 +105,13 @@ impl Running {
             completed: Vec::new(),
             reloads: 0,
             orders: Vec::new(),
+            losses: Vec::new(),
             threads: Vec::new(),
             _groups: Vec::new(),
             following: None,
             watched: Vec::new(),
             advertiser: config.advertiser.clone(),
+            _locks: Vec::new(),
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
@@ -157,6 +165,7 @@ impl Running {
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
             self.notes.append(&mut host.notes);
+        (self.losses, self._locks) = (ports.losses, ports.locks);
             for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
                 worker.extend(more);
             }
@@ -352,6 +361,7 @@ impl Running {
 
     /// Notes for the user.
     pub fn notes(&self) -> &[String] {
+                .chain(self.losses.iter().filter_map(|losses| captures::unwritten(losses)))
         &self.notes
     }
 

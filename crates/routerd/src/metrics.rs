@@ -5,17 +5,20 @@
 
 use anyhow::Context;
 use fwdlab_model::router::RouterStats;
+use fwdlab_netio::files;
 use std::fmt::Write;
+use std::io::Write as _;
 use std::path::Path;
 
 /// Writes the counters; a reader finds either the new file or the previous one, always complete.
 ///
 /// # Errors
-/// Fails if the file cannot be written.
+/// Fails if the file cannot be written, or its temporary name is a symbolic link.
 pub fn write(path: &Path, stats: &RouterStats) -> anyhow::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
-    std::fs::write(&temporary, text(stats))
+    files::create(Path::new(&temporary), 0o644)
+        .and_then(|mut file| file.write_all(text(stats).as_bytes()))
         .and_then(|()| std::fs::rename(&temporary, path))
         .with_context(|| format!("writing counters to {}", path.display()))
 }

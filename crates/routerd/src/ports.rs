@@ -5,6 +5,7 @@ use super::interfaces::NamedInterface;
 use super::{mistake, vlans};
 use crate::error::RouterdError;
 use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
+use fwdlab_netio::files::{RecordFile, WriteLosses};
 use fwdlab_netio::frame::CAPACITY;
 use fwdlab_netio::host::AllMulticast;
 use fwdlab_netio::packet_socket::{
@@ -19,7 +20,8 @@ use fwdlab_netio::{Frame, NetioError, Port};
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
 use std::fs::File;
-use std::io::BufWriter;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -44,6 +46,10 @@ pub(super) struct Ports {
     pub(super) presences: Vec<(u8, Arc<Presence>)>,
     /// Memberships that let interfaces receive all groups.
     pub(super) groups: Vec<AllMulticast>,
+    /// Records that captures and traces did not take.
+    pub(super) losses: Vec<Arc<WriteLosses>>,
+    /// Locks of the interfaces.
+    pub(super) locks: Vec<UnixDatagram>,
 }
 
 /// The ports of an interface.
@@ -118,6 +124,8 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
         captures: Vec::new(),
         presences: Vec::new(),
         groups: Vec::new(),
+        losses: Vec::new(),
+        locks: Vec::new(),
     };
     // By worker, then by interface.
     let mut places: Vec<Vec<Option<Box<dyn Port>>>> =
@@ -131,6 +139,9 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
             let what = format!("vlan {vlan} of {parent}");
             all.facts.push((format!("interface {}", entry.name), what));
             continue;
+        }
+        if entry.port != PortKind::Pcap {
+            all.locks.push(lock(&entry.name)?);
         }
         let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
@@ -190,7 +201,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
             }
         };
         for (queue, (worker, port)) in places.iter_mut().zip(ports).enumerate() {
-            let port = tapped(port, number, entry, queue)?;
+            let port = tapped(port, number, entry, queue, &mut all.losses)?;
             if vlans.is_empty() {
                 worker[usize::from(number)] = Some(port);
                 continue;
@@ -204,6 +215,21 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
     }
     all.workers = places.into_iter().map(|ports| ports.into_iter().flatten().collect()).collect();
     Ok(all)
+}
+
+/// Locks an interface for this process: each of two routers would forward all packets. The lock is
+/// a name in the network namespace, which the kernel frees when the process ends.
+fn lock(name: &str) -> anyhow::Result<UnixDatagram> {
+    let address = SocketAddr::from_abstract_name(format!("fwdlab-router/{name}"));
+    let bound = address.and_then(|address| UnixDatagram::bind_addr(&address));
+    bound.map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "another router uses it".to_owned(),
+            _ => format!("locking: {error}"),
+        };
+        let next = "`pgrep -a fwdlab` lists routers: end the other one, or omit the interface";
+        RouterdError::Environment(format!("interface {name}: {why}\n  next step: {next}")).into()
+    })
 }
 
 /// Ports that outlive their interface; the first one reports its presence.
@@ -361,14 +387,16 @@ fn tapped(
     number: u8,
     entry: &InterfaceSetup,
     queue: usize,
+    losses: &mut Vec<Arc<WriteLosses>>,
 ) -> anyhow::Result<Box<dyn Port>> {
-    let create = |path: &str| {
+    let mut create = |path: &str, has_header| {
         // Each worker has its own file: `x.pcap`, `x.pcap.1`, ...
         let path = if queue == 0 { path.to_owned() } else { format!("{path}.{queue}") };
-        let file = File::create(&path);
+        let file = RecordFile::create(&path, has_header);
         let file =
             file.map_err(|error| mistake(format!("interface {}: {path}: {error}", entry.name)))?;
-        anyhow::Ok(BufWriter::new(file))
+        losses.push(file.losses());
+        anyhow::Ok(file)
     };
     let mut port = port;
     if entry.faults.is_some() || entry.sent_faults.is_some() {
@@ -381,10 +409,10 @@ fn tapped(
         port = Box::new(FaultTap::new(port, number, incoming, outgoing, seed));
     }
     if let Some(path) = &entry.capture {
-        port = Box::new(PcapTap::new(port, number, create(path)?)?);
+        port = Box::new(PcapTap::new(port, number, create(path, true)?)?);
     }
     if let Some(path) = &entry.trace {
-        port = Box::new(TraceTap::new(port, number, create(path)?));
+        port = Box::new(TraceTap::new(port, number, create(path, false)?));
     }
     Ok(port)
 }

@@ -22,10 +22,15 @@ impl Watched {
 }
 
 impl Running {
-    /// Changes of interfaces since the last call. To be called now and then.
+    /// Changes of interfaces, and files that failed, since the last call. To be called now and then.
     pub fn news(&mut self) -> Vec<String> {
         let (mut news, mut anew) = (Vec::new(), Vec::new());
         for watched in &mut self.watched {
+        for losses in &self.losses {
+            news.extend(losses.take_news().map(|why| {
+                format!("{}: {why}; the router continues and tries again", losses.path())
+            }));
+        }
             let (losses, returns) = (watched.presence.losses(), watched.presence.returns());
             let name = &self.interfaces[usize::from(watched.number)];
             if losses > watched.losses {

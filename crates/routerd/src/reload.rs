@@ -7,6 +7,7 @@
 use super::firewall::rules;
 use super::{Prepared, Running, mistake, prepare};
 use fwdlab_model::router::{InterfaceSetup, RouterSetup};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time that workers have to switch.
@@ -20,6 +21,11 @@ impl Running {
     /// Errors of `setup`, and changes that a running router cannot make.
     pub fn reload(&mut self, setup: &RouterSetup) -> anyhow::Result<Option<String>> {
         can_follow(&self.setup, setup)?;
+        let is_other = |file: &&String| Path::new(file).metadata().is_ok_and(|it| !it.is_file());
+        if let Some(file) = setup.routes_file.as_ref().filter(is_other) {
+            // A pipe could stop this thread.
+            return Err(mistake(format!("{file}: a running router reads regular files only")));
+        }
         let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts, warnings } =
             prepare(setup)?;
         // States are kept if both set-ups have rules.

@@ -1,5 +1,7 @@
 //! `fwdlab route`: the software router as a standalone program.
 
+mod control;
+
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::signal::{Hangup, Stop};
@@ -7,13 +9,12 @@ use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_model::units::format_pps;
-use fwdlab_netio::rights;
+use fwdlab_netio::files;
 use fwdlab_packet::forwarding::Class;
 use fwdlab_routerd::{Running, metrics};
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -92,7 +93,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let stop = Stop::on_signals().context("listening for signals")?;
     match &arguments.file {
         Some(file) => from_file(arguments, file, &stop),
-        None => controlled(&stop),
+        None => control::serve(&stop),
     }
 }
 
@@ -100,7 +101,7 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
     // From the beginning: a process that rewrites the file need not know how far the router has
     // started.
     let hangup = Hangup::on_signal().context("listening for signals")?;
-    let setup = read(file)?;
+    let setup = parse(file, fs::read_to_string(file))?;
     if arguments.check {
         let (facts, warnings) = Running::check(&setup)?;
         for (name, value) in facts {
@@ -116,6 +117,7 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
     let begin = Instant::now();
     let mut last = running.stats();
     let (mut shown_at, mut written_at) = (begin, None::<Instant>);
+    let (mut output, mut metrics) = (Retried::new("standard output"), Retried::new("counters"));
     if !arguments.json {
         terminal::note(&format!("forwarding with {} worker(s); Ctrl-C ends", setup.workers));
     }
@@ -123,7 +125,9 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
         thread::sleep(TICK);
         running.news().iter().for_each(|news| terminal::note(news));
         if hangup.take() {
-            let reloaded = read(file).and_then(|setup| running.reload(&setup));
+            // A pipe could stop this thread, which follows signals.
+            let setup = parse(file, files::read_regular(file));
+            let reloaded = setup.and_then(|setup| running.reload(&setup));
             terminal::note(&match &reloaded {
                 Ok(_) => format!("goes on as {} says now", file.display()),
                 Err(error) => format!("goes on as before: {error:#}"),
@@ -135,31 +139,60 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
         }
         if arguments.stats.is_some_and(|interval| shown_at.elapsed() >= interval) {
             let now = running.stats();
-            show(arguments.json, &now, Some(&last))?;
+            output.note(show(arguments.json, &now, Some(&last)));
             (last, shown_at) = (now, Instant::now());
         }
         if let Some(path) = &arguments.metrics
             && written_at.is_none_or(|at| at.elapsed() >= METRICS)
         {
-            metrics::write(path, &running.stats())?;
+            metrics.note(metrics::write(path, &running.stats()));
             written_at = Some(Instant::now());
         }
     }
     // The counters of a router that ended with an error are shown as well.
     let ended = running.stop();
     if let Some(path) = &arguments.metrics {
-        metrics::write(path, &running.stats())?;
+        metrics.note(metrics::write(path, &running.stats()));
     }
+    [output, metrics].iter().for_each(Retried::conclude);
     show(arguments.json, &running.stats(), None)?;
     ended?;
     running.check_captures()?;
     Ok(Exit::Done)
 }
 
-fn read(file: &Path) -> Result<RouterSetup> {
+/// Output that may fail while the router forwards: reported once, counted, tried again.
+struct Retried {
+    what: &'static str,
+    failures: u64,
+}
+
+impl Retried {
+    fn new(what: &'static str) -> Retried {
+        Retried { what, failures: 0 }
+    }
+
+    fn note(&mut self, done: Result<()>) {
+        let Err(error) = done else { return };
+        if self.failures == 0 {
+            let what = self.what;
+            terminal::note(&format!("{what}: {error:#}; the router continues and tries again"));
+        }
+        self.failures += 1;
+    }
+
+    /// Prints the number of failures after the first one.
+    fn conclude(&self) {
+        if self.failures > 1 {
+            terminal::note(&format!("{}: {} attempts failed", self.what, self.failures));
+        }
+    }
+}
+
+/// Parses the text of a configuration file.
+fn parse(file: &Path, text: io::Result<String>) -> Result<RouterSetup> {
     let shown = file.display();
-    let text =
-        fs::read_to_string(file).map_err(|error| CliError::Mistake(format!("{shown}: {error}")))?;
+    let text = text.map_err(|error| CliError::Mistake(format!("{shown}: {error}")))?;
     toml_of(&text, &shown.to_string())
 }
 
@@ -169,66 +202,6 @@ fn toml_of(text: &str, file: &str) -> Result<RouterSetup> {
         let fault = error.to_string();
         CliError::Mistake(format!("{file}: {}", fault.trim_end())).into()
     })
-}
-
-/// Serves the process that started this program.
-fn controlled(stop: &Stop) -> Result<Exit> {
-    // A thread reads, so that a signal ends the program while no input arrives.
-    let (sender, lines) = channel();
-    thread::spawn(move || {
-        // The router drops its privileges in the thread that opens its ports, and in the threads
-        // that it starts.
-        if let Err(error) = rights::drop_all() {
-            terminal::note(&error.to_string());
-            return;
-        }
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    let setup = lines.recv().map_err(|_| CliError::Mistake("no set-up was told".into()))?;
-    let setup: RouterSetup = serde_json::from_str(&setup)
-        .map_err(|error| CliError::Mistake(format!("configuration on standard input: {error}")))?;
-    let mut running = Running::start(&setup)?;
-    show(true, &running.stats(), None)?;
-    while !stop.requested() {
-        match lines.recv_timeout(TICK) {
-            Ok(line) if line == "stats" => show(true, &running.stats(), None)?,
-            Ok(line) if line == "stop" => break,
-            // An invalid line is answered with an error, and the router continues.
-            Ok(line) => {
-                let done = obey(&mut running, &line);
-                let error = done.err().map(|what| format!("told `{line}`: {what}"));
-                show(true, &RouterStats { error, ..running.stats() }, None)?;
-            }
-            Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
-            // The controlling process sees news in the counters.
-            Err(RecvTimeoutError::Timeout) => drop(running.news()),
-            // The controlling process has ended.
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    let ended = running.stop();
-    show(true, &running.stats(), None)?;
-    ended?;
-    running.check_captures()?;
-    Ok(Exit::Done)
-}
-
-/// Executes a command.
-fn obey(running: &mut Running, order: &str) -> Result<(), String> {
-    match order.split_once(' ') {
-        None if order == "forget" => running.forget_states().map_err(|error| error.to_string()),
-        Some(("route", change)) => running.change_route(change),
-        Some(("reload", setup)) => {
-            let setup = serde_json::from_str(setup).map_err(|error| error.to_string())?;
-            let late = running.reload(&setup).map_err(|error| format!("{error:#}"))?;
-            late.map_or(Ok(()), Err)
-        }
-        _ => Err("expected stats, forget, route, reload or stop".into()),
-    }
 }
 
 /// Prints counters: as rates since `last`, or as totals if that is `None`.

@@ -31,6 +31,7 @@ mod profile;
 mod refusals;
 mod resume;
 mod route;
+mod route_failures;
 mod route_files;
 mod run;
 mod run_profile;

@@ -6,7 +6,7 @@ use super::write::PcapWriter;
 use crate::frame::{BATCH, Batch};
 use crate::poll::Wakers;
 use crate::port::{Port, Sent};
-use crate::{NetioError, clock};
+use crate::{NetioError, clock, files};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -46,7 +46,8 @@ impl PcapPort {
         let input = input.map(PcapReader::open).transpose()?;
         let output = output.map(|path| {
             let name = path.display().to_string();
-            let writer = File::create(path).and_then(|file| PcapWriter::new(BufWriter::new(file)));
+            let writer =
+                files::create(path, 0o600).and_then(|file| PcapWriter::new(BufWriter::new(file)));
             match writer {
                 Ok(writer) => Ok((name, writer)),
                 Err(error) => Err(NetioError::system(format!("writing {name}"), error)),

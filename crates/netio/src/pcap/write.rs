@@ -13,6 +13,8 @@ const LINKTYPE_ETHERNET: u32 = 1;
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     output: W,
+    /// The record being written: the output gets each in one call.
+    record: Vec<u8>,
 }
 
 impl<W: Write> PcapWriter<W> {
@@ -21,15 +23,12 @@ impl<W: Write> PcapWriter<W> {
     /// # Errors
     /// If writing fails.
     pub fn new(mut output: W) -> io::Result<PcapWriter<W>> {
-        output.write_all(&MAGIC.to_le_bytes())?;
-        for number in VERSION {
-            output.write_all(&number.to_le_bytes())?;
-        }
+        let mut header = MAGIC.to_le_bytes().to_vec();
+        header.extend(VERSION.into_iter().flat_map(u16::to_le_bytes));
         // Time zone and accuracy are always 0.
-        for number in [0, 0, SNAP_BYTES, LINKTYPE_ETHERNET] {
-            output.write_all(&number.to_le_bytes())?;
-        }
-        Ok(PcapWriter { output })
+        header.extend([0, 0, SNAP_BYTES, LINKTYPE_ETHERNET].into_iter().flat_map(u32::to_le_bytes));
+        output.write_all(&header)?;
+        Ok(PcapWriter { output, record: Vec::new() })
     }
 
     /// Writes a frame seen `time_ns` nanoseconds after 1970.
@@ -45,8 +44,10 @@ impl<W: Write> PcapWriter<W> {
         for (field, number) in header.chunks_exact_mut(4).zip(numbers) {
             field.copy_from_slice(&number.to_le_bytes());
         }
-        self.output.write_all(&header)?;
-        self.output.write_all(bytes)
+        self.record.clear();
+        self.record.extend_from_slice(&header);
+        self.record.extend_from_slice(bytes);
+        self.output.write_all(&self.record)
     }
 
     /// Flushes the output.

@@ -18,12 +18,14 @@ pub struct TraceTap<P, W> {
     port: P,
     number: u8,
     output: W,
+    /// The line being written: the output gets each in one call.
+    line: String,
 }
 
 impl<P: Port, W: Write + Send> TraceTap<P, W> {
     /// Traces frames that pass `port`, which has this number.
     pub fn new(port: P, number: u8, output: W) -> TraceTap<P, W> {
-        TraceTap { port, number, output }
+        TraceTap { port, number, output, line: String::new() }
     }
 
     /// Ends the trace; returns the port and the output.
@@ -38,8 +40,14 @@ impl<P: Port, W: Write + Send> TraceTap<P, W> {
     ) -> Result<(), NetioError> {
         for frame in frames {
             let (port, bytes) = (self.number, frame.whole());
-            let line = Description(&bytes);
-            writeln!(self.output, "{direction:<3} port {port}: {line}").map_err(failed)?;
+            let frame = Description(&bytes);
+            self.line.clear();
+            // Writing to a string cannot fail.
+            let _ = fmt::Write::write_fmt(
+                &mut self.line,
+                format_args!("{direction:<3} port {port}: {frame}\n"),
+            );
+            self.output.write_all(self.line.as_bytes()).map_err(failed)?;
         }
         Ok(())
     }
