@@ -341,6 +341,26 @@ fn flood_does_not_block_other_connections(kind: StateTable, what: &str, connecti
     assert!(stats.memory_bytes < 1 << 20, "{what}: {stats:?}");
 }
 
+/// A segment from mid-stream does not keep a state for a day, as an established connection does.
+#[test]
+fn midstream_states_are_short_until_both_sides_have_answered() {
+    for mut lab in labs(OUTWARDS) {
+        let me = |port| (ME.0, port);
+        let ack = |port| segment(me(port), YOU, ACK, [1000, 500], &[]);
+        let answer = |port| segment(YOU, me(port), ACK, [500, 1000], &[]);
+        for port in [1, 2, 3] {
+            assert_eq!(lab.send(&ack(port), 0), "forwarded");
+        }
+        for packet in [answer(1), ack(1)] {
+            assert_eq!(lab.send(&packet, SECOND), "forwarded");
+        }
+        assert_eq!(lab.send(&answer(2), 119 * SECOND), "forwarded");
+        assert_eq!(lab.send(&answer(3), 121 * SECOND), "firewall", "one side only");
+        assert_eq!(lab.send(&answer(2), 150 * SECOND), "firewall", "not confirmed");
+        assert_eq!(lab.send(&answer(1), 80_000 * SECOND), "forwarded", "established");
+    }
+}
+
 #[test]
 fn source_limit_bounds_states_per_source() {
     for kind in [StateTable::Global, StateTable::Sharded, StateTable::PerWorker] {

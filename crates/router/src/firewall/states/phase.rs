@@ -16,7 +16,7 @@ pub enum Phase {
     Multiple,
     /// TCP: the other side has answered.
     Opening,
-    /// TCP: both have answered, or it was picked up mid-stream.
+    /// TCP: both have answered.
     Established,
     /// TCP: one side has finished.
     Closing,
@@ -144,12 +144,14 @@ impl Limits {
 /// Sides that have finished; bit 0 is the initiator.
 pub(super) type Finished = u8;
 
-/// Initial phase of a connection.
-pub(super) fn begin(packet: &Packet) -> (Phase, Finished) {
-    match packet.protocol() {
-        TCP if packet.flags() & flag::FIN != 0 => (Phase::Closing, 1),
-        TCP if packet.is(bit::OPENS_TCP) => (Phase::First, 0),
-        TCP => (Phase::Established, 0),
+/// Initial phase of a connection. TCP that is picked up mid-stream is not established until both
+/// sides have answered: a flood of single segments would keep its states for a day. Without windows
+/// it is, as the other side may take another way.
+pub(super) fn begin(packet: &Packet, sort: Sort) -> (Phase, Finished) {
+    let is_tcp = matches!(sort, Sort::Tcp | Sort::SloppyTcp);
+    match sort {
+        _ if is_tcp && packet.flags() & flag::FIN != 0 => (Phase::Closing, 1),
+        Sort::SloppyTcp if !packet.is(bit::OPENS_TCP) => (Phase::Established, 0),
         _ => (Phase::First, 0),
     }
 }
@@ -194,7 +196,7 @@ mod tests {
             let word = u32::from(TCP) << 8 | if opens { bit::OPENS_TCP } else { 0 };
             Packet::new(word, 0, flags, 0)
         };
-        let mut state = begin(&packet(packets[0].0));
+        let mut state = begin(&packet(packets[0].0), Sort::Tcp);
         let mut phases = vec![state.0];
         for &(flags, reply) in &packets[1..] {
             state = tcp(state, flags, reply);
@@ -210,7 +212,9 @@ mod tests {
         let whole = [(syn, false), (syn | ack, true), (ack, false), (ack, true)];
         assert_eq!(phases(&whole), [First, Opening, Established, Established]);
         let end = [(ack, false), (fin, true), (ack, false), (fin, false), (ack, true)];
-        assert_eq!(phases(&end), [Established, Closing, Closing, Closed, Closed]);
+        assert_eq!(phases(&end), [First, Closing, Closing, Closed, Closed]);
+        let midstream = [(ack, false), (ack, false), (ack, true), (ack, true), (ack, false)];
+        assert_eq!(phases(&midstream), [First, First, Opening, Opening, Established]);
         let again = [(syn, false), (syn, false), (syn | ack, true), (syn | ack, true)];
         assert_eq!(phases(&again), [First, First, Opening, Opening]);
         assert_eq!(phases(&[(syn, false), (rst, true)]), [First, Closed]);

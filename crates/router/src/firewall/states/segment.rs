@@ -151,7 +151,7 @@ impl Segment {
         if !room(self) {
             return Made::Full;
         }
-        let mut entry = Entry::new(&query.key, sort, query.hash, begin(&packet));
+        let mut entry = Entry::new(&query.key, sort, query.hash, begin(&packet, sort));
         entry.last_ns = now_ns;
         (entry.packets[0], entry.bytes[0]) = (1, packet.bytes().into());
         Made::New { grown: self.table().insert(entry, &window, query.hash) }
