@@ -3,6 +3,7 @@
 
 mod advertise;
 mod captures;
+mod carriers;
 mod error;
 mod firewall;
 mod host;
@@ -17,12 +18,13 @@ mod vlans;
 
 use anyhow::Context;
 use captures::Capture;
+use carriers::Carriers;
 pub use error::RouterdError;
 use fwdlab_model::router::{FileWarning, InterfaceCounts, RouterSetup, RouterStats};
 use fwdlab_netio::circuit::Circuit;
+use fwdlab_netio::files::WriteLosses;
 use fwdlab_netio::host::AllMulticast;
 use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
-use fwdlab_netio::files::WriteLosses;
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::SharedFirewall;
 use fwdlab_router::path::harvest::Pool;
@@ -32,9 +34,9 @@ use host::Following;
 use interfaces::NamedInterface;
 use presence::Watched;
 use routing::Routing;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -61,10 +63,10 @@ pub struct Running {
     /// Parts of the set-up's files that are left out.
     warnings: Vec<FileWarning>,
     captures: Vec<Capture>,
-    /// Notes for the user.
-    notes: Vec<String>,
     /// Records that captures and traces did not take.
     losses: Vec<Arc<WriteLosses>>,
+    /// Notes for the user.
+    notes: Vec<String>,
     /// Number of completed checksums, by interface.
     completed: Vec<(String, Arc<AtomicU64>)>,
     /// Number of times that the set-up was replaced.
@@ -74,10 +76,11 @@ pub struct Running {
     threads: Vec<JoinHandle<Result<(), NetioError>>>,
     /// Interfaces receive all groups while this exists.
     _groups: Vec<AllMulticast>,
-    following: Option<Following>,
-    watched: Vec<Watched>,
     /// Interfaces are locked while this exists.
     _locks: Vec<UnixDatagram>,
+    following: Option<Following>,
+    watched: Vec<Watched>,
+    carriers: Option<Carriers>,
     advertiser: Option<Arc<Advertiser>>,
 }
 
@@ -102,16 +105,17 @@ impl Running {
             notes: warnings.iter().map(FileWarning::to_string).collect(),
             warnings,
             captures: Vec::new(),
+            losses: Vec::new(),
             completed: Vec::new(),
             reloads: 0,
             orders: Vec::new(),
-            losses: Vec::new(),
             threads: Vec::new(),
             _groups: Vec::new(),
+            _locks: Vec::new(),
             following: None,
             watched: Vec::new(),
+            carriers: None,
             advertiser: config.advertiser.clone(),
-            _locks: Vec::new(),
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
@@ -161,11 +165,14 @@ impl Running {
         self.captures = ports.captures;
         self.completed = ports.completed;
         self._groups = ports.groups;
+        (self.losses, self._locks) = (ports.losses, ports.locks);
         self.watched = ports.presences.into_iter().map(Watched::new).collect();
+        if !self.watched.is_empty() {
+            self.carriers = Some(Carriers::open()?);
+        }
         let mut host = host::open(setup, interfaces)?;
         if let Some(host) = &mut host {
             self.notes.append(&mut host.notes);
-        (self.losses, self._locks) = (ports.losses, ports.locks);
             for (worker, more) in ports.workers.iter_mut().zip(std::mem::take(&mut host.ports)) {
                 worker.extend(more);
             }
@@ -354,6 +361,7 @@ impl Running {
                 .iter()
                 .cloned()
                 .chain(self.captures.iter().filter_map(Capture::warning))
+                .chain(self.losses.iter().filter_map(|losses| captures::unwritten(losses)))
                 .collect(),
             error: None,
         }
@@ -361,7 +369,6 @@ impl Running {
 
     /// Notes for the user.
     pub fn notes(&self) -> &[String] {
-                .chain(self.losses.iter().filter_map(|losses| captures::unwritten(losses)))
         &self.notes
     }
 

@@ -3,7 +3,7 @@
 //! Their ports notice by themselves ([`fwdlab_netio::packet_socket::LastingPort`]); this module
 //! reports it and forgets the link's hosts, which may have changed.
 
-use super::{Running, ports, vlans};
+use super::{Running, ports};
 use fwdlab_netio::packet_socket::Presence;
 use std::sync::Arc;
 
@@ -24,13 +24,14 @@ impl Watched {
 impl Running {
     /// Changes of interfaces, and files that failed, since the last call. To be called now and then.
     pub fn news(&mut self) -> Vec<String> {
+        self.follow_carriers();
         let (mut news, mut anew) = (Vec::new(), Vec::new());
-        for watched in &mut self.watched {
         for losses in &self.losses {
             news.extend(losses.take_news().map(|why| {
                 format!("{}: {why}; the router continues and tries again", losses.path())
             }));
         }
+        for watched in &mut self.watched {
             let (losses, returns) = (watched.presence.losses(), watched.presence.returns());
             let name = &self.interfaces[usize::from(watched.number)];
             if losses > watched.losses {
@@ -47,11 +48,7 @@ impl Running {
             (watched.losses, watched.returns) = (losses, returns);
         }
         for number in anew {
-            let parent = &self.setup.interfaces[usize::from(number)];
-            let tagged = vlans::of(&self.setup, parent).into_iter().map(|(_, number)| number);
-            let routing = self.locked();
-            for port in tagged.chain([number]) {
-                routing.neighbours.forget(port);
+            for port in self.forget_hosts(number) {
                 self.advertiser.iter().for_each(|advertiser| advertiser.begin_again(port));
             }
         }

@@ -261,6 +261,23 @@ fn lost_links_are_used_again_after_their_return() {
     }
 }
 
+/// Each of two routers would forward every packet.
+#[test]
+fn second_router_on_an_interface_is_refused() {
+    let Some(mut net) = Net::new(&["ping"]) else { return };
+    net.route("packet", "");
+    let setup = net.file("router.toml");
+    let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &setup.to_string_lossy()];
+    let (succeeded, output) = net.run("r", &program);
+    assert!(!succeeded && output.contains("r0: another router uses it"), "{output}");
+    let output = ping(&net, "10.2.0.2");
+    assert!(output.contains(" 2 received") && !output.contains("DUP"), "{output}");
+    // The lock ends with its holder.
+    net.end();
+    net.route("packet", "");
+    net.end();
+}
+
 /// A shell script that makes the link of `b` within its namespace; the MACs differ.
 fn second_link(net: &Net) -> String {
     let router = net.space("r");

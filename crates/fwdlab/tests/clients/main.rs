@@ -2,6 +2,7 @@
 
 mod frr;
 mod links;
+mod neighbours;
 mod net;
 mod routing;
 mod spaces;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// Maximum number of waiting packets per next hop; a further one replaces the oldest.
 const EACH: usize = 8;
-/// Maximum number of waiting packets in total, each of 1600 bytes.
+/// Maximum number of waiting packets of a port, each of 1600 bytes.
 const ALL: usize = 256;
 
 /// All waiting packets.
@@ -23,6 +23,8 @@ pub(super) struct ArpQueue {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) hop: Hop,
+    /// Port of the next hop.
+    port: u8,
     /// Arrival time of the first packet.
     pub(super) since_ns: u64,
     pub(super) frames: VecDeque<Frame>,
@@ -33,15 +35,17 @@ impl ArpQueue {
         self.queues.is_empty()
     }
 
-    /// Adds a packet. Returns false if this dropped another one, or the packet itself.
-    pub(super) fn push(&mut self, hop: Hop, frame: &Frame, now_ns: u64) -> bool {
-        let total: usize = self.queues.iter().map(|queue| queue.frames.len()).sum();
+    /// Adds a packet for a next hop at a port. Returns false if this dropped another one, or the
+    /// packet itself.
+    pub(super) fn push(&mut self, (hop, port): (Hop, u8), frame: &Frame, now_ns: u64) -> bool {
+        let of_port = self.queues.iter().filter(|queue| queue.port == port);
+        let total: usize = of_port.map(|queue| queue.frames.len()).sum();
         let at = self.queues.iter().position(|queue| queue.hop == hop);
         if total >= ALL && at.is_none() {
             return false;
         }
         let at = at.unwrap_or_else(|| {
-            self.queues.push(Queue { hop, since_ns: now_ns, frames: VecDeque::new() });
+            self.queues.push(Queue { hop, port, since_ns: now_ns, frames: VecDeque::new() });
             self.queues.len() - 1
         });
         let frames = &mut self.queues[at].frames;
@@ -77,13 +81,16 @@ mod tests {
         let hop = |number| Hop { number: NextHop::new(number).expect("a number"), host: None };
         let frame = |number: u8| Frame::of(0, &[number]).expect("it fits");
         for number in 0..10 {
-            assert_eq!(waiting.push(hop(0), &frame(number), 5), number < 8);
+            assert_eq!(waiting.push((hop(0), 1), &frame(number), 5), number < 8);
         }
         for number in 1..=100 {
             for copy in 0..8 {
-                waiting.push(hop(number), &frame(copy), 6);
+                waiting.push((hop(number), 1), &frame(copy), 6);
             }
         }
+        // Packets to other links have separate places.
+        assert!(waiting.push((hop(200), 2), &frame(0), 6));
+        assert_eq!(waiting.take(|queue| queue.port == 2).len(), 1);
         let of_first = waiting.take(|queue| queue.hop == hop(0));
         let numbers: Vec<u8> = of_first[0].frames.iter().map(|frame| frame.bytes()[0]).collect();
         assert_eq!(numbers, [2, 3, 4, 5, 6, 7, 8, 9]);

@@ -6,6 +6,7 @@ use super::{Interface, Reason, ethernet, ipv4, ipv6, link};
 use crate::fib::{Address, NextHop};
 use fwdlab_netio::frame::Frame;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Maximum number of links to hosts that a worker caches.
 const NEAR_MAX: usize = 4096;
@@ -36,8 +37,14 @@ impl Egresses<'_> {
             let Some(entry) = self.neighbours.entry_by_now(number) else { break };
             let is_inet = ethernet::ether_type(frame) == ethernet::IPV4;
             match &entry.special {
-                // Added or learnt since the links were built.
-                None if entry.is_known() => return Egress::Link(entry.link(self.interfaces)),
+                // Added or learnt since the links were built, or stale until this use.
+                None if entry.is_known() => {
+                    let entry = Arc::clone(entry);
+                    if entry.use_at(self.neighbours.clock_ns()) {
+                        self.neighbours.change();
+                    }
+                    return Egress::Link(entry.link(self.interfaces));
+                }
                 None => {
                     let wait =
                         |gateway: Gateway| Egress::Wait(Hop { number, host: None }, gateway.port);

@@ -47,7 +47,7 @@ impl<W: Firewall> Router<W> {
             let hop = Hop { number, host: Some(gateway) };
             for frame in &frames {
                 if usize::from(gateway.port) >= self.interfaces.len()
-                    || !self.waiting.push(hop, frame, since_ns)
+                    || !self.waiting.push((hop, gateway.port), frame, since_ns)
                 {
                     self.tally.add(Reason::WaitedLost, 1);
                 }

@@ -356,10 +356,11 @@ impl<W: Firewall> Router<W> {
             }
             if self.neighbours.are_asked_for()
                 && matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
-                && let Some(Learnt { address, mac, manner }) = learn::learnt(frame, interface)
+                && let Some(learnt) = learn::learnt(frame, interface)
             {
+                let Learnt { address, mac, manner, confirms } = learnt;
                 let gateway = Gateway { port: frame.ingress(), address };
-                self.neighbours.learn(gateway, mac, manner, now_ns);
+                self.neighbours.learn(gateway, mac, (manner, confirms), now_ns);
             }
             if matches!(reason, Reason::SlowNeighbour | Reason::SlowLocal)
                 && self.hear_solicitation(&batch[place], now_ns)
@@ -375,55 +376,6 @@ impl<W: Firewall> Router<W> {
             self.tally.add(outcome, 1);
         }
         self.exceptions.slow.clear();
-    }
-
-    /// Sends requests for next hops whose MAC was missing.
-    #[cold]
-    fn send_requests(&mut self, now_ns: u64) {
-        for hop in self.exceptions.asked.drain(..) {
-            if let Some(gateway) = self.neighbours.to_be_asked(hop, now_ns) {
-                request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
-            }
-        }
-    }
-
-    /// Sends packets whose next hop another worker has learnt, and repeats requests.
-    #[cold]
-    fn check_waiting(&mut self, now_ns: u64) {
-        if self.neighbours.changes() != self.changes {
-            self.renew(now_ns);
-        }
-        if now_ns >= self.next_age_ns {
-            self.repeat_requests(now_ns);
-        }
-    }
-
-    /// Sends requests for next hops whose learnt MAC is old, or for which packets wait.
-    #[cold]
-    fn repeat_requests(&mut self, now_ns: u64) {
-        if !self.waiting.is_empty() {
-            self.ask_for_waiting(now_ns);
-            self.send_requests(now_ns);
-        }
-        self.advertise(now_ns);
-        self.next_age_ns = now_ns.saturating_add(neighbours::ASK_NS);
-        for gateway in self.neighbours.age(now_ns) {
-            request_mac(&gateway, &self.interfaces, &mut self.emitted, &mut self.tally);
-        }
-    }
-}
-
-/// Sends a request for a gateway's MAC, if the interface has an address to send it from.
-fn request_mac(
-    gateway: &Gateway,
-    interfaces: &[Interface],
-    emitted: &mut OriginatedFrames,
-    tally: &mut Tally,
-) {
-    let interface = interfaces.get(usize::from(gateway.port));
-    if let Some(request) = interface.and_then(|interface| learn::request(gateway, interface)) {
-        let sent = emitted.push(request);
-        tally.add(if sent { Reason::NeighboursAsked } else { Reason::ExtraLost }, 1);
     }
 }
 

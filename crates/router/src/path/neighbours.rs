@@ -9,13 +9,11 @@
 //! (`neighbours/hosts.rs`), several next hops over which flows are spread, or a route that ends
 //! here, such as a blackhole.
 //!
-//! Learnt entries age (RFC 1122 section 2.3.2.1), checked when frames come in: a MAC that was not
-//! confirmed for twenty minutes is requested again, whether it is in use or not; forwarding
-//! continues during that time. After three unanswered requests, one per second, the entry expires.
-//! This is the same for ARP and neighbour discovery: neighbour unreachability detection (RFC 4861
-//! section 7.3) and unicast requests are not implemented. Static entries never age.
+//! Learnt MACs are confirmed while they are in use (`neighbours/entry.rs`), checked when frames come
+//! in; unused ones are forgotten after twenty minutes. Static entries never age.
 
 mod dynamic;
+mod entry;
 mod hosts;
 mod link;
 mod special;
@@ -23,6 +21,8 @@ mod special;
 use super::interface::Interface;
 use crate::fib::NextHop;
 use dynamic::DynamicNextHops;
+pub(super) use entry::{ASK_NS, Entry};
+use entry::{LEARNT, REACHABLE_NS, Step};
 use hosts::Hosts;
 pub(super) use link::{Link, Manner};
 pub(super) use special::Hop;
@@ -59,40 +59,23 @@ pub struct Neighbours {
     hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
+    /// Time of the latest periodic check of any worker.
+    clock_ns: Arc<AtomicU64>,
     /// Next hops added after cloning.
     grown: Option<DynamicNextHops>,
 }
 
-/// Entry of a next hop.
-#[derive(Debug, Default)]
-pub(super) struct Entry {
-    neighbour: Option<Neighbour>,
-    pub(super) gateway: Option<Gateway>,
-    pub(super) special: Option<Special>,
-    /// A MAC and [`LEARNT`], or 0.
-    learnt: AtomicU64,
-    /// Time at which the MAC was last confirmed.
-    told_ns: AtomicU64,
-    /// Time at which it was last requested, or [`NEVER`].
-    asked_ns: AtomicU64,
-    /// Unanswered requests since it became old.
-    unanswered: AtomicU64,
-}
-
-/// Set next to a MAC: the entry has one.
-const LEARNT: u64 = 1 << 48;
-/// No time.
-const NEVER: u64 = u64::MAX;
-/// Minimum interval of requests for a next hop.
-pub(super) const ASK_NS: u64 = 1_000_000_000;
-/// Age at which a MAC is requested again: FreeBSD's `net.link.ether.inet.max_age`.
-const AGE_NS: u64 = 1200 * 1_000_000_000;
-/// Unanswered requests after which an old MAC expires: MAX_UNICAST_SOLICIT of RFC 4861
-/// section 10.
-const QUESTIONS_MAX: u64 = 3;
-
 /// The highest next hop number that can have a neighbour.
 const NUMBER_MAX: u32 = (1 << 20) - 1;
+
+/// Results of a periodic check.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Aged {
+    /// Neighbours to ask, each at its MAC.
+    pub(super) requests: Vec<(Gateway, [u8; 6])>,
+    /// True if links must be renewed, so that the next use of a stale MAC is noticed.
+    pub(super) is_newly_stale: bool,
+}
 
 /// The number of a next hop exceeds the size of a table of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -201,18 +184,21 @@ impl Neighbours {
 
     /// Link of each next hop, at the next hop's index.
     pub(super) fn links(&self, interfaces: &[Interface]) -> Box<[Link]> {
-        let link = |entry: &Option<Arc<Entry>>| Some(entry.as_ref()?.link(interfaces));
+        let now_ns = self.clock_ns();
+        let link =
+            |entry: &Option<Arc<Entry>>| Some(entry.as_ref()?.watched_link(interfaces, now_ns));
         self.entries.iter().map(|entry| link(entry).unwrap_or(Link::UNKNOWN)).collect()
     }
 
-    /// Updates `links` with learnt entries.
+    /// Updates `links` with learnt entries; stale ones that await their use have no link.
     #[cold]
     pub(super) fn renew(&self, links: &mut [Link], interfaces: &[Interface]) {
+        let now_ns = self.clock_ns();
         for &next_hop in &self.gateways {
             if let Some(link) = links.get_mut(next_hop.number() as usize)
                 && let Some(entry) = self.entry(next_hop)
             {
-                *link = entry.link(interfaces);
+                *link = entry.watched_link(interfaces, now_ns);
             }
         }
     }
@@ -223,19 +209,37 @@ impl Neighbours {
         self.changes.load(Ordering::Acquire)
     }
 
+    /// Makes all workers renew their links.
+    pub(super) fn change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Time of the latest periodic check, at most a second old while frames come in.
+    pub(super) fn clock_ns(&self) -> u64 {
+        self.clock_ns.load(Ordering::Relaxed)
+    }
+
     /// True if there are entries to learn.
     pub(super) fn are_asked_for(&self) -> bool {
         !self.gateways.is_empty() || self.hosts.is_some()
     }
 
-    /// Link to a host, if its MAC is known.
+    /// Link to a host, if its MAC is known; this counts as its use.
     pub(super) fn host(&self, host: &Gateway, interfaces: &[Interface]) -> Option<Link> {
         let entry = self.hosts.as_ref()?.get(host)?;
+        entry.use_at(self.clock_ns());
         Some(entry.link(interfaces)).filter(|link| link.mtu > 0)
     }
 
-    /// Learns a MAC, or confirms a known one.
-    pub(super) fn learn(&self, gateway: Gateway, mac: [u8; 6], manner: Manner, now_ns: u64) {
+    /// Learns a MAC from a message. With `confirms`, the message answers a request: the neighbour is
+    /// reachable at this MAC.
+    pub(super) fn learn(
+        &self,
+        gateway: Gateway,
+        mac: [u8; 6],
+        (manner, confirms): (Manner, bool),
+        now_ns: u64,
+    ) {
         if mac[0] & 1 != 0 || mac == [0; 6] {
             return;
         }
@@ -254,61 +258,71 @@ impl Neighbours {
                 Manner::Begins | Manner::Replaces => true,
                 Manner::Confirms => before == 0 || before == learnt,
                 Manner::Updates => before != 0,
+                Manner::Repeats => before == learnt,
             };
-            if !is_told {
+            // Without an answer a known MAC is no more certain than before.
+            if !is_told || before == learnt && !confirms {
                 continue;
             }
-            entry.told_ns.store(now_ns, Ordering::Relaxed);
+            let told_ns = if confirms { now_ns } else { now_ns.saturating_sub(REACHABLE_NS) };
+            entry.told_ns.store(told_ns, Ordering::Relaxed);
             entry.unanswered.store(0, Ordering::Relaxed);
+            if before == 0 {
+                entry.last_ns.fetch_max(now_ns, Ordering::Relaxed);
+            }
             if before != learnt {
                 entry.learnt.store(learnt, Ordering::Release);
-                self.changes.fetch_add(1, Ordering::Release);
+                self.change();
             }
         }
     }
 
-    /// Next hops whose old MAC must be requested again, each at most once per second over all
-    /// workers. Expires entries that don't answer.
-    pub(super) fn age(&self, now_ns: u64) -> impl Iterator<Item = Gateway> {
-        let hosts = self.hosts.as_ref().map(|hosts| hosts.all(now_ns)).unwrap_or_default();
-        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
-        gateways.chain(hosts).filter_map(move |entry| {
-            let learnt = entry.learnt.load(Ordering::Acquire);
-            // Another worker's clock may be slightly ahead.
-            let age_ns = now_ns.saturating_sub(entry.told_ns.load(Ordering::Relaxed));
-            if entry.neighbour.is_some() || learnt == 0 || age_ns < AGE_NS || !entry.is_time(now_ns)
-            {
-                return None;
+    /// Checks all entries, at most once per second and worker; `since_ns` is the time of the
+    /// worker's previous check. Each neighbour is asked by one worker.
+    pub(super) fn age(&self, now_ns: u64, since_ns: u64) -> Aged {
+        self.clock_ns.fetch_max(now_ns, Ordering::Relaxed);
+        let mut aged = Aged::default();
+        let mut check = |entry: &Entry| match entry.step(now_ns, since_ns) {
+            Step::Rest => {}
+            Step::Watch => aged.is_newly_stale = true,
+            Step::Ask(mac) => {
+                aged.requests.extend(entry.gateway.map(|gateway| (gateway, mac)));
             }
-            if entry.unanswered.fetch_add(1, Ordering::Relaxed) < QUESTIONS_MAX {
-                return entry.gateway;
+            Step::Forget(learnt) => {
+                // Unless another MAC was learnt in the meantime.
+                let (exchanged, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+                if entry.learnt.compare_exchange(learnt, 0, exchanged, failed).is_ok() {
+                    self.change();
+                }
             }
-            // Unless another MAC was learnt in the meantime.
-            let (exchanged, failed) = (Ordering::AcqRel, Ordering::Relaxed);
-            if entry.learnt.compare_exchange(learnt, 0, exchanged, failed).is_ok() {
-                self.changes.fetch_add(1, Ordering::Release);
-            }
-            None
-        })
+        };
+        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
+        gateways.for_each(|entry| check(entry));
+        self.hosts.iter().for_each(|hosts| hosts.age(now_ns, &mut check));
+        aged
     }
 
     /// Forgets all MACs learnt at a port: its neighbours may have changed.
     pub fn forget(&self, port: u8) {
-        let hosts = self.hosts.as_ref().map(|hosts| hosts.all(0)).unwrap_or_default();
-        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop).cloned());
+        self.hosts.iter().for_each(|hosts| hosts.forget(port));
+        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
         let of_port =
-            |entry: &Arc<Entry>| entry.gateway.is_some_and(|gateway| gateway.port == port);
-        for entry in gateways.chain(hosts).filter(of_port) {
-            entry.learnt.store(0, Ordering::Release);
-        }
-        self.changes.fetch_add(1, Ordering::Release);
+            |entry: &&Arc<Entry>| entry.gateway.is_some_and(|gateway| gateway.port == port);
+        gateways.filter(of_port).for_each(|entry| entry.learnt.store(0, Ordering::Release));
+        self.change();
     }
 
     /// The gateway from which to request the MAC of a next hop or host, unless a worker requested
     /// it within the last second.
     pub(super) fn to_be_asked(&self, hop: Hop, now_ns: u64) -> Option<Gateway> {
         let entry = match (hop.host, &self.hosts) {
-            (Some(host), Some(hosts)) => hosts.get_or_new(host)?,
+            (Some(host), Some(hosts)) => {
+                let (entry, has_evicted) = hosts.get_or_new(host);
+                if has_evicted {
+                    self.change();
+                }
+                entry
+            }
             _ => self.entry(hop.number).cloned()?,
         };
         let gateway = entry.gateway?;
@@ -325,169 +339,5 @@ impl Neighbours {
     }
 }
 
-impl Entry {
-    fn new(neighbour: Option<Neighbour>, gateway: Option<Gateway>) -> Entry {
-        let [learnt, told_ns, unanswered] = [const { AtomicU64::new(0) }; 3];
-        let asked_ns = AtomicU64::new(NEVER);
-        Entry { neighbour, gateway, special: None, learnt, told_ns, asked_ns, unanswered }
-    }
-
-    /// True once per second: a request is due, and no other worker sends it.
-    fn is_time(&self, now_ns: u64) -> bool {
-        let last = self.asked_ns.load(Ordering::Relaxed);
-        if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
-            return false;
-        }
-        let requested = &self.asked_ns;
-        requested.compare_exchange(last, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-
-    pub(super) fn is_known(&self) -> bool {
-        self.neighbour.is_some() || self.mac().is_some()
-    }
-
-    /// The learnt MAC.
-    fn mac(&self) -> Option<[u8; 6]> {
-        let learnt = self.learnt.load(Ordering::Acquire);
-        let [_, _, mac @ ..] = learnt.to_be_bytes();
-        (learnt & LEARNT != 0).then_some(mac)
-    }
-
-    pub(super) fn link(&self, interfaces: &[Interface]) -> Link {
-        let learnt = || Some(Neighbour { port: self.gateway?.port, mac: self.mac()? });
-        let Some(neighbour) = self.neighbour.or_else(learnt) else {
-            let port = match self.special {
-                Some(Special::Link(port)) => Some(port),
-                _ => self.gateway.map(|gateway| gateway.port),
-            };
-            return Link { port: port.unwrap_or(u8::MAX), ..Link::UNKNOWN };
-        };
-        let Some(interface) = interfaces.get(usize::from(neighbour.port)) else {
-            return Link::UNKNOWN;
-        };
-        let mut macs = [0; 12];
-        macs[..6].copy_from_slice(&neighbour.mac);
-        macs[6..].copy_from_slice(&interface.mac);
-        Link { macs, mtu: interface.mtu, port: neighbour.port }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hop(number: NextHop) -> Hop {
-        Hop { number, host: None }
-    }
-
-    #[test]
-    fn entries_are_indexed_by_next_hop() {
-        let number = |n| NextHop::new(n).expect("a number");
-        let neighbour = Neighbour { port: 0, mac: [2; 6] };
-        let mut neighbours = Neighbours::new();
-        neighbours.set(number(2), neighbour).expect("a low number");
-        assert_eq!(neighbours.get(number(2)), Some(&neighbour));
-        assert_eq!(neighbours.get(number(1)), None);
-        assert_eq!(neighbours.get(number(3)), None);
-        let high = neighbours.set(number(NUMBER_MAX + 1), neighbour);
-        assert_eq!(high, Err(NumberTooHigh(NUMBER_MAX + 1)));
-        let interface = Interface { mac: [4; 6], mtu: 1500, addresses: Vec::new() };
-        let links = neighbours.links(&[interface]);
-        assert_eq!(links[2].macs, [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
-        assert_eq!((links[1].mtu, links[2].mtu), (0, 1500));
-        let address = "198.18.0.9".parse().expect("one");
-        let gateway = Gateway { port: 0, address };
-        neighbours.set_gateway(number(2), gateway).expect("a low number");
-        neighbours.set_gateway(number(0), gateway).expect("a low number");
-        assert_eq!(neighbours.gateway(number(2)), Some(&gateway));
-        assert_eq!(
-            (neighbours.get(number(0)), neighbours.get(number(2))),
-            (None, Some(&neighbour))
-        );
-        assert_eq!((neighbours.iter().count(), neighbours.ports().count()), (1, 3));
-        let reference = neighbours.clone().reference(number(2)).expect("an entry");
-        assert_eq!(Arc::strong_count(&reference), 2, "clones count the same references");
-    }
-
-    #[test]
-    fn clones_share_learnt_macs_and_request_once_a_second() {
-        let [known, unresolved, other] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
-        let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
-        let mut neighbours = Neighbours::new();
-        let fixed = Neighbour { port: 0, mac: [2; 6] };
-        neighbours.set(known, fixed).expect("a low number");
-        neighbours.set_gateway(known, gateway(8)).expect("a low number");
-        neighbours.set_gateway(unresolved, gateway(9)).expect("a low number");
-        let clone = neighbours.clone();
-        const SECOND: u64 = 1_000_000_000;
-        assert_eq!(neighbours.to_be_asked(hop(known), 0), None);
-        assert_eq!(neighbours.to_be_asked(hop(other), 0), None);
-        assert_eq!(neighbours.to_be_asked(hop(unresolved), 0), Some(gateway(9)));
-        assert_eq!(clone.to_be_asked(hop(unresolved), SECOND - 1), None);
-        assert_eq!(clone.to_be_asked(hop(unresolved), SECOND), Some(gateway(9)));
-        let before = clone.changes();
-        // Another port, another address, invalid MACs.
-        neighbours.learn(Gateway { port: 1, ..gateway(9) }, [4; 6], Manner::Replaces, 0);
-        neighbours.learn(gateway(7), [4; 6], Manner::Replaces, 0);
-        neighbours.learn(gateway(9), [5; 6], Manner::Replaces, 0);
-        neighbours.learn(gateway(9), [0; 6], Manner::Replaces, 0);
-        assert_eq!((clone.changes(), clone.learnt(unresolved)), (before, None));
-        neighbours.learn(gateway(9), [4; 6], Manner::Confirms, 0);
-        neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 0);
-        assert_eq!(clone.learnt(unresolved), Some([4; 6]));
-        assert_eq!(clone.to_be_asked(hop(unresolved), 9 * SECOND), None);
-        neighbours.learn(gateway(8), [6; 6], Manner::Replaces, 0);
-        let interface = Interface { mac: [8; 6], mtu: 1500, addresses: Vec::new() };
-        let mut links = [Link::UNKNOWN; 2];
-        clone.renew(&mut links, &[interface]);
-        assert_eq!(links[0].macs, [2, 2, 2, 2, 2, 2, 8, 8, 8, 8, 8, 8]);
-        assert_eq!(links[1].macs, [4, 4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8]);
-    }
-
-    #[test]
-    fn old_macs_are_requested_and_expire_without_answer() {
-        const SECOND: u64 = 1_000_000_000;
-        let [known, learnt, silent] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));
-        let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
-        let mut neighbours = Neighbours::new();
-        neighbours.set(known, Neighbour { port: 0, mac: [2; 6] }).expect("a low number");
-        for (next_hop, last) in [(known, 8), (learnt, 9), (silent, 10)] {
-            neighbours.set_gateway(next_hop, gateway(last)).expect("a low number");
-        }
-        let other = neighbours.clone();
-        let requests = |of: &Neighbours, second| of.age(second * SECOND).collect::<Vec<_>>();
-        for last in 8..=10 {
-            neighbours.learn(gateway(last), [4; 6], Manner::Replaces, 5 * SECOND);
-        }
-        // Confirmed early, and contradicted by a message that must not override.
-        neighbours.learn(gateway(10), [4; 6], Manner::Confirms, 15 * SECOND);
-        neighbours.learn(gateway(9), [6; 6], Manner::Confirms, 15 * SECOND);
-        let changes = neighbours.changes();
-        assert_eq!(requests(&neighbours, 0), [], "a clock behind");
-        assert_eq!(requests(&neighbours, 1204), []);
-        assert_eq!(requests(&neighbours, 1205), [gateway(9)]);
-        assert_eq!(requests(&other, 1205), [], "each second once");
-        assert_eq!(requests(&other, 1206), [gateway(9)]);
-        neighbours.learn(gateway(9), [4; 6], Manner::Replaces, 1206 * SECOND);
-        // After any pause, all requests are sent before expiry.
-        let late = 1_000_000;
-        for second in late..late + QUESTIONS_MAX {
-            assert_eq!(requests(&other, second), [gateway(9), gateway(10)]);
-            assert_eq!((other.learnt(silent), other.changes()), (Some([4; 6]), changes));
-        }
-        neighbours.learn(gateway(9), [6; 6], Manner::Replaces, (late + 3) * SECOND - 1);
-        assert_eq!(requests(&neighbours, late + 3), []);
-        assert_eq!((other.learnt(learnt), other.learnt(silent)), (Some([6; 6]), None));
-        assert_eq!(other.learnt(known), Some([4; 6]), "set, so never asked");
-        assert_eq!(other.changes(), changes + 2);
-        assert_eq!(
-            other.to_be_asked(hop(silent), (late + 3) * SECOND),
-            None,
-            "a second after the last"
-        );
-        assert_eq!(other.to_be_asked(hop(silent), (late + 4) * SECOND), Some(gateway(10)));
-        neighbours.learn(gateway(10), [8; 6], Manner::Confirms, (late + 4) * SECOND);
-        assert_eq!(requests(&other, late + 4 + 1199), [gateway(9)]);
-        assert_eq!(requests(&other, late + 4 + 1200), [gateway(9), gateway(10)]);
-    }
-}
+mod tests;

@@ -1,8 +1,11 @@
-//! Packets that wait for a neighbour's answer, and the source filter.
+//! Packets that wait for a neighbour's answer, requests for neighbours, and the source filter.
 
 use super::arp_queue::Queue;
-use super::neighbours::{ASK_NS, Hop, Link, Special};
-use super::{Firewall, Reason, Router, blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
+use super::neighbours::{ASK_NS, Aged, Gateway, Hop, Link, Special};
+use super::originated::OriginatedFrames;
+use super::slow::learn;
+use super::{Firewall, Interface, Reason, Router, Tally};
+use super::{blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
 use crate::fib::{V4, V6};
 use fwdlab_netio::frame::Frame;
 
@@ -74,7 +77,7 @@ impl<W: Firewall> Router<W> {
         if !passed {
             return Err(());
         }
-        if !self.waiting.push(hop, &batch[place], now_ns) {
+        if !self.waiting.push((hop, port), &batch[place], now_ns) {
             self.tally.add(Reason::WaitedLost, 1);
         }
         self.exceptions.asked.push(hop);
@@ -158,5 +161,63 @@ impl<W: Firewall> Router<W> {
             self.notify_sender(frame, Reason::SlowUnreachable, [0; 4], now_ns);
         }
         self.exceptions.asked.extend(self.waiting.hops());
+    }
+
+    /// Sends requests for next hops whose MAC was missing.
+    #[cold]
+    pub(super) fn send_requests(&mut self, now_ns: u64) {
+        for hop in self.exceptions.asked.drain(..) {
+            if let Some(gateway) = self.neighbours.to_be_asked(hop, now_ns) {
+                request_mac(&gateway, None, &self.interfaces, &mut self.emitted, &mut self.tally);
+            }
+        }
+    }
+
+    /// Sends packets whose next hop another worker has learnt, and repeats requests.
+    #[cold]
+    pub(super) fn check_waiting(&mut self, now_ns: u64) {
+        if self.neighbours.changes() != self.changes {
+            self.renew(now_ns);
+        }
+        if now_ns >= self.next_age_ns {
+            self.repeat_requests(now_ns);
+        }
+    }
+
+    /// Sends requests for next hops whose learnt MAC is in doubt, or for which packets wait.
+    #[cold]
+    pub(super) fn repeat_requests(&mut self, now_ns: u64) {
+        if !self.waiting.is_empty() {
+            self.ask_for_waiting(now_ns);
+            self.send_requests(now_ns);
+        }
+        self.advertise(now_ns);
+        let since_ns = self.next_age_ns.saturating_sub(ASK_NS);
+        self.next_age_ns = now_ns.saturating_add(ASK_NS);
+        let Aged { requests, is_newly_stale } = self.neighbours.age(now_ns, since_ns);
+        if is_newly_stale {
+            self.neighbours.renew(&mut self.links, &self.interfaces);
+            self.near.clear();
+        }
+        for (gateway, mac) in requests {
+            let to = Some(mac);
+            request_mac(&gateway, to, &self.interfaces, &mut self.emitted, &mut self.tally);
+        }
+    }
+}
+
+/// Sends a request for a gateway's MAC, to its known MAC or the whole link, if the interface has an
+/// address to send it from.
+fn request_mac(
+    gateway: &Gateway,
+    to: Option<[u8; 6]>,
+    interfaces: &[Interface],
+    emitted: &mut OriginatedFrames,
+    tally: &mut Tally,
+) {
+    let interface = interfaces.get(usize::from(gateway.port));
+    if let Some(request) = interface.and_then(|interface| learn::request(gateway, to, interface)) {
+        let sent = emitted.push(request);
+        tally.add(if sent { Reason::NeighboursAsked } else { Reason::ExtraLost }, 1);
     }
 }

@@ -143,43 +143,142 @@ fn solicitations_are_sent_and_advertisements_learnt() {
     }
 }
 
+/// Neighbour unreachability detection (RFC 4861 section 7.3), for both families: a neighbour in use
+/// that no longer answers is detected within a minute.
 #[test]
-fn old_neighbours_are_requested_again_and_expire_if_silent() {
-    for config in configs("198.19.0.9") {
-        let [mut lab, mut second] = [lab_of(&config), lab_of(&config)];
-        let packet = udp(Family::Inet, 64);
-        lab.send_from(1, &arp(1, [0xff; 6], [198, 19, 0, 1]), SECOND);
-        assert_eq!(lab.send_at(&packet, 1200 * SECOND).1, ["forwarded"]);
-        assert_eq!(lab.emitted(), []);
-        // Packets still go to the old MAC while one worker requests it again.
-        let (out, names) = lab.send_at(&packet, 1201 * SECOND);
-        assert_eq!(
-            (&out.expect("it is sent").1[..6], names),
-            (&OTHER[..], vec!["forwarded", "neighbours_asked"])
-        );
-        let [(1, question)] = &lab.emitted()[..] else { panic!("one question") };
-        assert_eq!(
-            question[..22],
-            [&[0xff; 6][..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat()
-        );
-        assert_eq!(second.send_at(&packet, 1201 * SECOND).1, ["forwarded"]);
-        // The answer has the same MAC: for twenty minutes there is no request.
-        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 1201 * SECOND);
-        assert_eq!(lab.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
-        assert_eq!(second.send_at(&packet, 2400 * SECOND).1, ["forwarded"]);
-        for at in 2401..2404 {
-            assert_eq!(lab.send_at(&packet, at * SECOND).1, ["forwarded", "neighbours_asked"]);
-            assert_eq!(lab.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
-            assert_eq!(second.send_at(&packet, at * SECOND + SECOND / 2).1, ["forwarded"]);
+fn silent_neighbours_are_detected_within_a_minute() {
+    for (address, family) in [("198.19.0.9", Family::Inet), ("fe80::ab09", Family::Inet6)] {
+        let is_inet = family == Family::Inet;
+        let answer = || match is_inet {
+            true => arp(2, FAR, [198, 19, 0, 1]),
+            false => discovery(136, 0x60, PEER, 2, OTHER),
+        };
+        for config in configs(address) {
+            let [mut lab, mut second] = [lab_of(&config), lab_of(&config)];
+            let packet = udp(family, 84);
+            lab.send_at(&packet, 100 * SECOND);
+            lab.emitted();
+            lab.send_from(1, &answer(), 100 * SECOND);
+            assert_eq!(lab.emitted().len(), 1, "the packet that waited");
+            // Used all the time: asked at its MAC, and confirmed by its answers.
+            let mut requests = 0;
+            for half in 202..360 {
+                let now = half * SECOND / 2;
+                for lab in [&mut lab, &mut second] {
+                    let (out, names) = lab.send_at(&packet, now);
+                    assert_eq!((names[0], &out.expect("sent").1[..6]), ("forwarded", &OTHER[..]));
+                }
+                for (port, request) in [lab.emitted(), second.emitted()].concat() {
+                    assert_eq!((port, &request[..12]), (1, &[OTHER, FAR].concat()[..]));
+                    let asked = if is_inet { &request[38..42] } else { &request[38..54] };
+                    assert_eq!(asked, if is_inet { &[198, 19, 0, 9][..] } else { &PEER });
+                    lab.send_from(1, &answer(), now);
+                    requests += 1;
+                }
+            }
+            assert_eq!(requests, 2, "one of two workers asks, every 35 s or so");
+            // Without answers it is forgotten by all.
+            let (mut requests, mut at) = (0, 180);
+            while lab.send_at(&packet, at * SECOND).1[0] == "forwarded" {
+                assert_eq!(second.send_at(&packet, at * SECOND).1[0], "forwarded");
+                requests += lab.emitted().len() + second.emitted().len();
+                at += 1;
+            }
+            assert_eq!(requests, 3);
+            assert!((180..240).contains(&at), "{at}");
+            assert_eq!(second.send_at(&packet, at * SECOND).1[0], "slow_waiting");
+            assert_eq!(config.neighbours.learnt(hop(0)), None);
+            // Then the whole link is asked, and another MAC may answer.
+            lab.emitted();
+            lab.send_at(&packet, (at + 2) * SECOND);
+            let emitted = lab.emitted();
+            assert!(emitted.iter().any(|(_, frame)| frame[0] & 1 == 1), "{emitted:?}");
+            lab.send_from(1, &answer(), (at + 2) * SECOND);
+            assert_eq!(lab.send_at(&packet, (at + 2) * SECOND).1[0], "forwarded");
         }
-        // After three unanswered requests no worker knows it any more.
-        assert_eq!(lab.send_at(&packet, 2404 * SECOND).1, WAITS);
-        assert_eq!(second.send_at(&packet, 2404 * SECOND).1, WAITS);
-        assert_eq!(config.neighbours.learnt(hop(0)), None);
-        let (_, names) = second.send_at(&packet, 2405 * SECOND);
-        assert_eq!(names, REQUESTED);
-        lab.send_from(1, &arp(2, FAR, [198, 19, 0, 1]), 2405 * SECOND);
-        assert_eq!(second.send_at(&packet, 2406 * SECOND).1, ["forwarded", "waited_sent"]);
+    }
+}
+
+/// The same for hosts of a link; unused ones are not asked.
+#[test]
+fn silent_hosts_of_a_link_are_detected_within_a_minute() {
+    for mut lab in specials(&Special::Link(1)) {
+        let to = |last| with(udp(Family::Inet, 64), &[(30, &[198, 19, 1, last])]);
+        for last in [2, 3] {
+            lab.send_at(&to(last), 100 * SECOND);
+            let answer = announcement(2, OTHER, [198, 19, 1, last], [198, 19, 0, 1]);
+            lab.send_from(1, &answer, 100 * SECOND);
+        }
+        lab.emitted();
+        let mut at = 101;
+        while lab.send_at(&to(2), at * SECOND).1[0] == "forwarded" {
+            at += 1;
+        }
+        assert!((130..160).contains(&at), "{at}");
+        let requests = lab.emitted();
+        let unicast = requests.iter().filter(|(_, frame)| frame[..6] == OTHER);
+        assert!(unicast.clone().all(|(_, frame)| frame[38..42] == [198, 19, 1, 2]));
+        assert_eq!(unicast.count(), 3);
+        assert_eq!(lab.send_at(&to(3), at * SECOND).1[0], "forwarded");
+    }
+}
+
+/// A host that answers for all addresses of its link costs no other link its new hosts, nor the
+/// other family, nor its own link.
+#[test]
+fn one_host_with_many_addresses_leaves_places_for_others() {
+    let mut lab = specials(&Special::Link(1)).into_iter().next().expect("the fast path");
+    let own = [198, 19, 0, 1];
+    let packet = |to: [u8; 4]| with(udp(Family::Inet, 64), &[(30, &to)]);
+    for number in 0..6000u64 {
+        let now = 100 * SECOND + number * SECOND / 1000;
+        let [.., a, b] = (number + 4096).to_be_bytes();
+        lab.send_at(&packet([198, 19, a, b]), now);
+        lab.send_from(1, &announcement(2, OTHER, [198, 19, a, b], own), now);
+        lab.emitted();
+        // A host in use stays reachable, or is resolved again immediately.
+        if number % 10 == 0 {
+            lab.send_at(&packet([198, 19, 1, 2]), now);
+            let asked = lab.emitted();
+            if !asked.is_empty() {
+                lab.send_from(1, &announcement(2, OTHER, [198, 19, 1, 2], own), now);
+                lab.emitted();
+            }
+            assert_eq!(lab.send_at(&packet([198, 19, 1, 2]), now).1, ["forwarded"], "{number}");
+        }
+    }
+    let now = 107 * SECOND;
+    let resolved = |lab: &mut Lab, packet: &[u8], answer: &[u8]| {
+        assert_eq!(lab.send_at(packet, now).1, REQUESTED);
+        lab.emitted();
+        lab.send_from(1, answer, now);
+        assert_eq!(lab.emitted().len(), 1, "the packet that waited");
+        assert_eq!(lab.send_at(packet, now).1, ["forwarded"]);
+    };
+    resolved(&mut lab, &packet([198, 19, 2, 2]), &announcement(2, OTHER, [198, 19, 2, 2], own));
+    let six = with(udp(Family::Inet6, 84), &[(38, &PEER)]);
+    let six = with(six, &[(38, &[0x20, 1, 0, 2, 0, 0, 0x80, 0])]);
+    let target: [u8; 16] = six[38..54].try_into().expect("16 bytes");
+    resolved(&mut lab, &six, &discovery(136, 0x60, target, 2, OTHER));
+}
+
+#[test]
+fn solicited_advertisements_to_groups_are_ignored() {
+    for config in configs("fe80::ab09") {
+        let mut lab = lab_of(&config);
+        let learnt_from = |lab: &mut Lab, flags| {
+            let mut frame = discovery(136, flags, PEER, 2, OTHER);
+            frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]);
+            let all_nodes = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+            frame[38..54].copy_from_slice(&all_nodes);
+            frame[56..58].fill(0);
+            let sum = checksum::add(checksum::add(0, &frame[22..]), &[0, frame[19], 0, 58]);
+            frame[56..58].copy_from_slice(&checksum::finish(sum));
+            lab.send_from(1, &frame, 0);
+            config.neighbours.learnt(hop(0))
+        };
+        assert_eq!(learnt_from(&mut lab, 0x60), None);
+        assert_eq!(learnt_from(&mut lab, 0x20), Some(OTHER), "unsolicited");
     }
 }
 

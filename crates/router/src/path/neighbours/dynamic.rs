@@ -111,7 +111,11 @@ impl Neighbours {
 impl Entry {
     /// Copies the MAC that another entry has learnt.
     fn learnt_as(self, other: &Entry) -> Entry {
-        for (own, other) in [(&self.learnt, &other.learnt), (&self.told_ns, &other.told_ns)] {
+        for (own, other) in [
+            (&self.learnt, &other.learnt),
+            (&self.told_ns, &other.told_ns),
+            (&self.last_ns, &other.last_ns),
+        ] {
             own.store(other.load(Ordering::Acquire), Ordering::Release);
         }
         self
@@ -138,10 +142,10 @@ mod tests {
         let mut worker = all.clone();
         let near = gateway(1, "192.0.2.7");
         // The host's own neighbour, before any route leads there.
-        worker.learn(near, [2, 0, 0, 0, 0, 7], Manner::Begins, 5);
+        worker.learn(near, [2, 0, 0, 0, 0, 7], (Manner::Begins, false), 5);
         // An address that is neither known nor requested is not learnt.
         let unrequested = gateway(1, "192.0.2.8");
-        worker.learn(unrequested, [2, 0, 0, 0, 0, 8], Manner::Replaces, 5);
+        worker.learn(unrequested, [2, 0, 0, 0, 0, 8], (Manner::Replaces, true), 5);
         assert!(worker.hosts.as_ref().is_some_and(|hosts| hosts.get(&unrequested).is_none()));
         let added = [(number(3), Ok(near)), (number(4), Err(Special::Blackhole))];
         all.grow(added).expect("low numbers");
@@ -160,7 +164,7 @@ mod tests {
         let (mut before, mut after) = (Neighbours::new(), Neighbours::new());
         let (near, far) = (gateway(0, "192.0.2.7"), gateway(0, "192.0.2.8"));
         before.set_gateway(number(0), near).expect("a low number");
-        before.learn(near, [2, 0, 0, 0, 0, 7], Manner::Replaces, 5);
+        before.learn(near, [2, 0, 0, 0, 0, 7], (Manner::Replaces, true), 5);
         after.set_gateway(number(8), near).expect("a low number");
         after.set_gateway(number(9), far).expect("a low number");
         after.learn_from(&before);

@@ -30,4 +30,6 @@ pub(in super::super) enum Manner {
     Confirms,
     /// Replaces it, but does not set it: an unsolicited announcement (RFC 826, RFC 5227 section 3).
     Updates,
+    /// Neither sets nor replaces it: an advertisement without a MAC, from the known one.
+    Repeats,
 }

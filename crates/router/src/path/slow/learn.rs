@@ -10,7 +10,8 @@ use crate::fib::{Address, V4, V6};
 use fwdlab_netio::frame::Frame;
 use std::net::IpAddr;
 
-/// The Override flag of an advertisement.
+/// Flags of an advertisement.
+const SOLICITED_FLAG: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 /// Options with the MAC of a message's sender, and of its target.
 const SOURCE_MAC: u8 = 1;
@@ -24,6 +25,8 @@ pub(in super::super) struct Learnt {
     pub(in super::super) address: IpAddr,
     pub(in super::super) mac: [u8; 6],
     pub(in super::super) manner: Manner,
+    /// True for an answer to a request.
+    pub(in super::super) confirms: bool,
 }
 
 /// Extracts a neighbour's MAC from a frame on the slow path: from answers, from requests for an own
@@ -51,7 +54,8 @@ fn learnt_by_arp(frame: &Frame, interface: &Interface) -> Option<Learnt> {
         false => Manner::Updates,
     };
     let is_learnt = is_known && !link::has(interface, address);
-    is_learnt.then(|| Learnt { address: address.to_ip(), mac, manner })
+    let confirms = !is_request && manner == Manner::Replaces;
+    is_learnt.then(|| Learnt { address: address.to_ip(), mac, manner, confirms })
 }
 
 fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
@@ -61,6 +65,12 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
         && bytes[ipv6::field::HOP_LIMIT] == 255
         && bytes[MESSAGE + 1] == 0;
     if !is_sound {
+        return None;
+    }
+    let is_advertisement = bytes[MESSAGE] == ipv6::ADVERTISEMENT;
+    let confirms = is_advertisement && bytes[MESSAGE + 4] & SOLICITED_FLAG != 0;
+    // No one solicits an answer to a group (RFC 4861 section 7.1.2).
+    if confirms && bytes[ipv6::field::DESTINATION] == 0xff {
         return None;
     }
     let target = ipv6::address(bytes, TARGET);
@@ -77,8 +87,13 @@ fn learnt_by_discovery(frame: &Frame, interface: &Interface) -> Option<Learnt> {
         }
         _ => return None,
     };
-    let mac = option_of(bytes.get(OPTIONS..end6(frame))?, option)?;
-    Some(Learnt { address: address.to_ip(), mac, manner })
+    let learnt = |mac, manner| Learnt { address: address.to_ip(), mac, manner, confirms };
+    match option_of(bytes.get(OPTIONS..end6(frame))?, option) {
+        Some(mac) => Some(learnt(mac, manner)),
+        // An answer to a request at a known MAC may omit it (section 4.4).
+        None if confirms => Some(learnt(*bytes[6..].first_chunk()?, Manner::Repeats)),
+        None => None,
+    }
 }
 
 /// MAC in the option of this kind.
@@ -96,13 +111,21 @@ fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
     }
 }
 
-/// Creates a request for a gateway's MAC, if the interface has an address to send it from.
-pub(in super::super) fn request(gateway: &Gateway, interface: &Interface) -> Option<Frame> {
+/// Creates a request for a gateway's MAC, to its known MAC or the whole link, if the interface has an
+/// address to send it from.
+pub(in super::super) fn request(
+    gateway: &Gateway,
+    to: Option<[u8; 6]>,
+    interface: &Interface,
+) -> Option<Frame> {
     let mut frame = Frame::of(gateway.port, &[0; ethernet::SMALLEST]).ok()?;
     match (V4::from_ip(gateway.address), V6::from_ip(gateway.address)) {
         (Some(target), _) => write_arp_request(&mut frame, interface, target)?,
-        (_, Some(target)) => write_solicitation(&mut frame, interface, target)?,
+        (_, Some(target)) => write_solicitation(&mut frame, interface, target, to.is_some())?,
         _ => return None,
+    }
+    if let Some(mac) = to {
+        frame.buffer_mut()[..6].copy_from_slice(&mac);
     }
     frame.buffer_mut()[6..12].copy_from_slice(&interface.mac);
     frame.send_to(gateway.port);
@@ -122,10 +145,15 @@ fn write_arp_request(frame: &mut Frame, interface: &Interface, target: V4) -> Op
     Some(())
 }
 
-fn write_solicitation(frame: &mut Frame, interface: &Interface, target: V6) -> Option<()> {
+fn write_solicitation(
+    frame: &mut Frame,
+    interface: &Interface,
+    target: V6,
+    is_unicast: bool,
+) -> Option<()> {
     let own = interface.nearest(target)?;
     let [.., a, b, c] = target.0.to_be_bytes();
-    let group = V6(SOLICITED | target.0 & 0xff_ffff);
+    let to = if is_unicast { target } else { V6(SOLICITED | target.0 & 0xff_ffff) };
     let bytes = frame.buffer_mut();
     bytes[..6].copy_from_slice(&[0x33, 0x33, 0xff, a, b, c]);
     bytes[12..14].copy_from_slice(&ethernet::IPV6.to_be_bytes());
@@ -133,7 +161,7 @@ fn write_solicitation(frame: &mut Frame, interface: &Interface, target: V6) -> O
     bytes[TARGET..OPTIONS].copy_from_slice(&target.0.to_be_bytes());
     bytes[OPTIONS..OPTIONS + 2].copy_from_slice(&[SOURCE_MAC, 1]);
     bytes[OPTIONS + 2..OPTIONS + 8].copy_from_slice(&interface.mac);
-    let end = icmp::finish6(bytes, own, group, 255, OPTIONS + 8);
+    let end = icmp::finish6(bytes, own, to, 255, OPTIONS + 8);
     frame.set_len(end);
     Some(())
 }
