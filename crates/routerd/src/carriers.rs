@@ -3,29 +3,46 @@
 use super::{Running, vlans};
 use fwdlab_netio::NetioError;
 use fwdlab_netio::netlink::{Event, Groups, LinkState, Netlink};
+use std::collections::HashMap;
 
-/// Notifications of the kernel about links.
-pub(super) struct Carriers(Netlink);
+/// Carriers of this thread's network namespace, as the kernel reports them.
+pub(super) struct Carriers {
+    events: Netlink,
+    /// Number of losses by the name of the link. The kernel combines a loss and a return in quick
+    /// succession into one notification.
+    losses: HashMap<String, u32>,
+}
 
 impl Carriers {
-    /// Listens in this thread's network namespace.
+    /// Listens from now on.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub(super) fn open() -> Result<Carriers, NetioError> {
-        Netlink::open(Groups::Links).map(Carriers)
+        let events = Netlink::open(Groups::Links)?;
+        let present = Netlink::open(Groups::None)?.links()?;
+        let losses = present.into_iter().filter_map(|event| match event {
+            Event::Link(LinkState { name, carrier_losses, .. }) => Some((name, carrier_losses)),
+            _ => None,
+        });
+        Ok(Carriers { events, losses: losses.collect() })
     }
 
     /// Names of the links that have lost their carrier; `None` if all may have.
     fn lost(&mut self) -> Option<Vec<String>> {
-        let pending = self.0.pending().ok().filter(|pending| !pending.is_lost)?;
-        let lost = pending.events.into_iter().filter_map(|event| match event {
-            Event::Link(LinkState { name, is_up, has_carrier, .. }) => {
-                (!is_up || !has_carrier).then_some(name)
+        let pending = self.events.pending().ok().filter(|pending| !pending.is_lost)?;
+        let mut lost = Vec::new();
+        for event in pending.events {
+            let Event::Link(LinkState { name, is_up, has_carrier, carrier_losses, .. }) = event
+            else {
+                continue;
+            };
+            let before = self.losses.insert(name.clone(), carrier_losses);
+            if !is_up || !has_carrier || before != Some(carrier_losses) {
+                lost.push(name);
             }
-            _ => None,
-        });
-        Some(lost.collect())
+        }
+        Some(lost)
     }
 }
 

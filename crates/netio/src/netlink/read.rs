@@ -38,6 +38,7 @@ const RTM_F_CLONED: u32 = 0x200;
 /// An unusable next hop: its link is gone or has no carrier.
 const RTNH_DEAD: u8 = 1 | 1 << 4;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFF_UP: u32 = 1;
 const IFF_LOWER_UP: u32 = 1 << 16;
 
@@ -128,6 +129,8 @@ pub struct LinkState {
     pub is_up: bool,
     /// True if it has a carrier.
     pub has_carrier: bool,
+    /// Number of times that it has lost its carrier, also between two messages; 0 if unknown.
+    pub carrier_losses: u32,
 }
 
 /// Reads a message; `None` if it is about anything else.
@@ -237,15 +240,19 @@ fn link(bytes: &[u8]) -> Result<LinkState, Malformed> {
     let (Some(index), Some(flags)) = (word(bytes, 4), word(bytes, 8)) else {
         return Err(Malformed { at: 0 });
     };
-    let mut name = String::new();
+    let (mut name, mut carrier_losses) = (String::new(), 0);
     for attribute in attributes(bytes.get(LINK..).ok_or(Malformed { at: 0 })?) {
-        if let (IFLA_IFNAME, value) = attribute? {
-            let end = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
-            name = String::from_utf8_lossy(&value[..end]).into_owned();
+        match attribute? {
+            (IFLA_IFNAME, value) => {
+                let end = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
+                name = String::from_utf8_lossy(&value[..end]).into_owned();
+            }
+            (IFLA_CARRIER_DOWN_COUNT, value) => carrier_losses = word(value, 0).unwrap_or(0),
+            _ => {}
         }
     }
     let (is_up, has_carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
-    Ok(LinkState { index, name, is_up, has_carrier })
+    Ok(LinkState { index, name, is_up, has_carrier, carrier_losses })
 }
 
 /// Returns the unspecified address.
@@ -403,7 +410,9 @@ mod tests {
         let [flags, index] = [(IFF_UP | IFF_LOWER_UP).to_ne_bytes(), 9u32.to_ne_bytes()];
         writer.put(&[&[0; 4][..], &index, &flags, &[0; 4]].concat());
         writer.attribute(IFLA_IFNAME, b"eth1\0");
-        let state = LinkState { index: 9, name: "eth1".into(), is_up: true, has_carrier: true };
+        writer.attribute(IFLA_CARRIER_DOWN_COUNT, &3u32.to_ne_bytes());
+        let (name, is_up, has_carrier, carrier_losses) = ("eth1".into(), true, true, 3);
+        let state = LinkState { index: 9, name, is_up, has_carrier, carrier_losses };
         assert_eq!(event(&writer.finish()), Ok(Some(Event::Link(state))));
     }
 }

@@ -205,7 +205,7 @@ impl Follower {
     /// Sets an interface's carrier to the carrier of its host device.
     fn apply_link(&mut self, event: Event) {
         match event {
-            Event::Link(LinkState { index, name, is_up, has_carrier }) => {
+            Event::Link(LinkState { index, name, is_up, has_carrier, .. }) => {
                 if let Some(carriers) = self.carriers.get(&name) {
                     let is_there = is_up && has_carrier;
                     match self.away.get_mut(&name) {
