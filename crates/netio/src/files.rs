@@ -121,7 +121,7 @@ impl Storage for File {
     }
 
     fn cut(&mut self, length: u64) {
-        // Pipes and devices keep what they have.
+        // Pipes and devices cannot be cut.
         let _ = self.set_len(length).and_then(|()| self.seek(SeekFrom::Start(length)));
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn record_file_keeps_whole_records_of_a_full_disk_and_goes_on() {
+    fn record_file_keeps_whole_records_when_the_disk_is_full() {
         let mut disk = Disk { bytes: Vec::new(), room: 3 };
         let mut file = RecordFile::new(&mut disk, "x", true);
         let begin = Instant::now();

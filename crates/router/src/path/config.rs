@@ -24,7 +24,7 @@ pub struct Config {
     /// for each source and destination.
     pub errors: Rate,
     /// Rate limits of answers to ARP and of answers to neighbour discovery, separate for each
-    /// worker, port and asker.
+    /// worker, port and requester.
     pub answers: Rate,
     /// Rate limit of answers to echo requests, for each worker and port.
     pub echoes: Echoes,

@@ -71,7 +71,7 @@ const NUMBER_MAX: u32 = (1 << 20) - 1;
 /// Results of a periodic check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Aged {
-    /// Neighbours to ask, each at its MAC.
+    /// Neighbours to query, each at its MAC.
     pub(super) requests: Vec<(Gateway, [u8; 6])>,
     /// True if links must be renewed, so that the next use of a stale MAC is noticed.
     pub(super) is_newly_stale: bool,
@@ -254,18 +254,18 @@ impl Neighbours {
         let entries = gateways.filter(|entry| entry.gateway == Some(gateway)).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
-            let is_told = match manner {
+            let applies = match manner {
                 Manner::Begins | Manner::Replaces => true,
                 Manner::Confirms => before == 0 || before == learnt,
                 Manner::Updates => before != 0,
                 Manner::Repeats => before == learnt,
             };
             // Without an answer a known MAC is no more certain than before.
-            if !is_told || before == learnt && !confirms {
+            if !applies || before == learnt && !confirms {
                 continue;
             }
-            let told_ns = if confirms { now_ns } else { now_ns.saturating_sub(REACHABLE_NS) };
-            entry.told_ns.store(told_ns, Ordering::Relaxed);
+            let confirmed_ns = if confirms { now_ns } else { now_ns.saturating_sub(REACHABLE_NS) };
+            entry.confirmed_ns.store(confirmed_ns, Ordering::Relaxed);
             entry.unanswered.store(0, Ordering::Relaxed);
             if before == 0 {
                 entry.last_ns.fetch_max(now_ns, Ordering::Relaxed);
@@ -278,14 +278,14 @@ impl Neighbours {
     }
 
     /// Checks all entries, at most once per second and worker; `since_ns` is the time of the
-    /// worker's previous check. Each neighbour is asked by one worker.
+    /// worker's previous check. One worker queries each neighbour.
     pub(super) fn age(&self, now_ns: u64, since_ns: u64) -> Aged {
         self.clock_ns.fetch_max(now_ns, Ordering::Relaxed);
         let mut aged = Aged::default();
         let mut check = |entry: &Entry| match entry.step(now_ns, since_ns) {
             Step::Rest => {}
             Step::Watch => aged.is_newly_stale = true,
-            Step::Ask(mac) => {
+            Step::Query(mac) => {
                 aged.requests.extend(entry.gateway.map(|gateway| (gateway, mac)));
             }
             Step::Forget(learnt) => {

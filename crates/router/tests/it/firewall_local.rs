@@ -48,11 +48,11 @@ fn behind_options(packet: &Spec, headers: usize) -> Spec {
 fn disguises(flags: u8) -> Vec<Vec<Spec>> {
     let mut all = Vec::new();
     for ends in ENDS {
-        let (wanted, decoy) = (segment(ends, 22, flags), segment(ends, 80, flags));
-        let (six, whole) = (ends[0].contains(':'), wanted.payload.len());
-        all.push(vec![wanted.clone()]);
+        let (target, decoy) = (segment(ends, 22, flags), segment(ends, 80, flags));
+        let (six, whole) = (ends[0].contains(':'), target.payload.len());
+        all.push(vec![target.clone()]);
         for cut in [8, 16, 24, 32, 40] {
-            let (first, rest) = (piece(&wanted, 0, cut), piece(&wanted, cut, whole));
+            let (first, rest) = (piece(&target, 0, cut), piece(&target, cut, whole));
             all.push(vec![first.clone(), rest.clone()]);
             all.push(vec![rest.clone(), first.clone()]);
             // Another first fragment, before, between and after.
@@ -60,13 +60,13 @@ fn disguises(flags: u8) -> Vec<Vec<Spec>> {
             all.push(vec![other.clone(), first.clone(), rest.clone()]);
             all.push(vec![first.clone(), other.clone(), rest.clone()]);
             all.push(vec![other.clone(), rest.clone(), first]);
-            // The wanted header lies over the decoy's.
-            all.push(vec![other, piece(&wanted, 0, whole - 8), rest]);
+            // The target header covers the decoy's.
+            all.push(vec![other, piece(&target, 0, whole - 8), rest]);
         }
-        all.push(vec![piece(&decoy, 0, 24), piece(&wanted, 8, 16), piece(&wanted, 16, whole)]);
+        all.push(vec![piece(&decoy, 0, 24), piece(&target, 8, 16), piece(&target, 16, whole)]);
         for headers in (1..=40).filter(|_| six) {
-            all.push(vec![behind_options(&wanted, headers)]);
-            let long = behind_options(&wanted, headers);
+            all.push(vec![behind_options(&target, headers)]);
+            let long = behind_options(&target, headers);
             let end = long.payload.len();
             for cut in [8, 8 * headers, 8 * headers + 8] {
                 all.push(vec![piece(&long, 0, cut), piece(&long, cut, end)]);

@@ -160,7 +160,7 @@ fn silent_neighbours_are_detected_within_a_minute() {
             lab.emitted();
             lab.send_from(1, &answer(), 100 * SECOND);
             assert_eq!(lab.emitted().len(), 1, "the packet that waited");
-            // Used all the time: asked at its MAC, and confirmed by its answers.
+            // Used all the time: queried at its MAC, and confirmed by its answers.
             let mut requests = 0;
             for half in 202..360 {
                 let now = half * SECOND / 2;
@@ -188,7 +188,7 @@ fn silent_neighbours_are_detected_within_a_minute() {
             assert!((180..240).contains(&at), "{at}");
             assert_eq!(second.send_at(&packet, at * SECOND).1[0], "slow_waiting");
             assert_eq!(config.neighbours.learnt(hop(0)), None);
-            // Then the whole link is asked, and another MAC may answer.
+            // Then the request goes to the whole link, and another MAC may answer.
             lab.emitted();
             lab.send_at(&packet, (at + 2) * SECOND);
             let emitted = lab.emitted();
@@ -199,7 +199,7 @@ fn silent_neighbours_are_detected_within_a_minute() {
     }
 }
 
-/// The same for hosts of a link; unused ones are not asked.
+/// The same for hosts of a link; unused ones get no requests.
 #[test]
 fn silent_hosts_of_a_link_are_detected_within_a_minute() {
     for mut lab in specials(&Special::Link(1)) {

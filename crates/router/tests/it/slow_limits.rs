@@ -1,4 +1,4 @@
-//! Rate limits of errors and answers during floods: what others need survives.
+//! Rate limits of errors and answers during floods: other hosts keep theirs.
 
 use crate::support::*;
 use fwdlab_packet::Family;
@@ -126,7 +126,7 @@ fn solicitation(last: u8) -> Vec<u8> {
 fn one_asker_leaves_answers_for_others() {
     for ask in [arp_request, solicitation] {
         for first in [9, 100] {
-            // One asker, and two hundred.
+            // One requester, and many.
             let flood = |number: u64| ask(first + (number % 150) as u8 * u8::from(first == 100));
             let answered = answered_during(&mut lab(), flood, &ask(7));
             assert_eq!(answered, PACKETS);

@@ -37,7 +37,8 @@ pub(super) fn serve(stop: &Stop) -> Result<Exit> {
             }
         }
     });
-    let setup = lines.recv().map_err(|_| CliError::Mistake("no set-up was told".into()))?;
+    let setup =
+        lines.recv().map_err(|_| CliError::Mistake("no configuration on standard input".into()))?;
     let setup: RouterSetup = setup
         .and_then(|setup| serde_json::from_str(&setup).map_err(|error| error.to_string()))
         .map_err(|error| CliError::Mistake(format!("configuration on standard input: {error}")))?;
@@ -52,7 +53,7 @@ pub(super) fn serve(stop: &Stop) -> Result<Exit> {
                 let error = match line {
                     Ok(line) => obey(&mut running, &line)
                         .err()
-                        .map(|what| format!("told `{}`: {what}", beginning(&line))),
+                        .map(|what| format!("command `{}`: {what}", beginning(&line))),
                     Err(what) => Some(what),
                 };
                 show(true, &RouterStats { error, ..running.stats() }, None)?;
@@ -97,14 +98,14 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
         Some(line) => bytes.truncate(line.strip_suffix(b"\r").unwrap_or(line).len()),
         None if bytes.len() > LINE_MAX => {
             input.skip_until(b'\n')?;
-            return Ok(Some(Err(format!("told a line of more than {LINE_MAX} bytes"))));
+            return Ok(Some(Err(format!("a line of more than {LINE_MAX} bytes"))));
         }
         None => {}
     }
     let line = String::from_utf8(bytes);
     Ok(Some(line.map_err(|error| {
         let text = error.to_string();
-        format!("told `{}`: {text}", beginning(&String::from_utf8_lossy(error.as_bytes())))
+        format!("command `{}`: {text}", beginning(&String::from_utf8_lossy(error.as_bytes())))
     })))
 }
 

@@ -113,7 +113,7 @@ impl Entry {
     fn learnt_as(self, other: &Entry) -> Entry {
         for (own, other) in [
             (&self.learnt, &other.learnt),
-            (&self.told_ns, &other.told_ns),
+            (&self.confirmed_ns, &other.confirmed_ns),
             (&self.last_ns, &other.last_ns),
         ] {
             own.store(other.load(Ordering::Acquire), Ordering::Release);

@@ -2,8 +2,8 @@
 //! section 7.3), which applies to ARP as well (RFC 1122 section 2.3.2.1).
 //!
 //! A MAC is reachable for [`REACHABLE_NS`] after an answer, and then stale. [`DELAY_NS`] after the
-//! first use of a stale MAC the neighbour is asked, at its MAC, once a second; after [`PROBES_MAX`]
-//! unanswered requests the MAC is forgotten, and the next packet asks the whole link.
+//! first use of a stale MAC a worker queries the neighbour at this MAC, once a second; after
+//! [`PROBES_MAX`] unanswered requests the MAC is forgotten, and the next packet is resolved again.
 //!
 //! The fast path does not record uses. Workers drop their links to neighbours that become stale, so
 //! that the next packet takes the slow way, which records the use and restores the link.
@@ -22,9 +22,9 @@ pub(in super::super) struct Entry {
     /// A MAC and [`LEARNT`], or 0.
     pub(super) learnt: AtomicU64,
     /// Time at which the neighbour last confirmed that it is reachable.
-    pub(super) told_ns: AtomicU64,
-    /// Time at which it was last asked, or [`NEVER`].
-    pub(super) asked_ns: AtomicU64,
+    pub(super) confirmed_ns: AtomicU64,
+    /// Time of the last request, or [`NEVER`].
+    pub(super) requested_ns: AtomicU64,
     /// Unanswered requests.
     pub(super) unanswered: AtomicU64,
     /// Time of the first use since it became stale; earlier times mean none.
@@ -54,25 +54,25 @@ pub(super) enum Step {
     Rest,
     /// It has become stale, and the next use must be noticed.
     Watch,
-    /// Ask the neighbour at this MAC.
-    Ask([u8; 6]),
+    /// Query the neighbour at this MAC.
+    Query([u8; 6]),
     /// Forget this value of [`Entry::learnt`].
     Forget(u64),
 }
 
 impl Entry {
     pub(super) fn new(neighbour: Option<Neighbour>, gateway: Option<Gateway>) -> Entry {
-        let asked_ns = AtomicU64::new(NEVER);
-        Entry { neighbour, gateway, asked_ns, ..Entry::default() }
+        let requested_ns = AtomicU64::new(NEVER);
+        Entry { neighbour, gateway, requested_ns, ..Entry::default() }
     }
 
     /// True once per second: a request is due, and no other worker sends it.
     pub(super) fn is_time(&self, now_ns: u64) -> bool {
-        let last = self.asked_ns.load(Relaxed);
+        let last = self.requested_ns.load(Relaxed);
         if last != NEVER && now_ns < last.saturating_add(ASK_NS) {
             return false;
         }
-        self.asked_ns.compare_exchange(last, now_ns, Relaxed, Relaxed).is_ok()
+        self.requested_ns.compare_exchange(last, now_ns, Relaxed, Relaxed).is_ok()
     }
 
     pub(in super::super) fn is_known(&self) -> bool {
@@ -86,7 +86,7 @@ impl Entry {
 
     /// Time from which the MAC is stale.
     fn stale_ns(&self) -> u64 {
-        self.told_ns.load(Relaxed).saturating_add(REACHABLE_NS)
+        self.confirmed_ns.load(Relaxed).saturating_add(REACHABLE_NS)
     }
 
     /// Records a use at a time that may be a second old. Returns true for the first use of a stale
@@ -131,7 +131,7 @@ impl Entry {
             return Step::Rest;
         }
         match self.unanswered.fetch_add(1, Relaxed) < PROBES_MAX {
-            true => Step::Ask(mac),
+            true => Step::Query(mac),
             false => Step::Forget(learnt),
         }
     }
@@ -140,7 +140,7 @@ impl Entry {
     /// were not used for the longest time.
     pub(super) fn rank(&self) -> (bool, u64) {
         match self.mac() {
-            None => (false, self.asked_ns.load(Relaxed)),
+            None => (false, self.requested_ns.load(Relaxed)),
             Some(_) => (true, self.last_ns.load(Relaxed)),
         }
     }

@@ -114,8 +114,9 @@ impl Hosts {
     /// Visits all hosts, and removes those that have been silent for too long.
     pub(super) fn age(&self, now_ns: u64, mut visit: impl FnMut(&Entry)) {
         let silent = |entry: &Entry| {
-            let asked_ns = entry.asked_ns.load(Relaxed);
-            let is_over = asked_ns == NEVER || asked_ns.saturating_add(SILENCE_NS) <= now_ns;
+            let requested_ns = entry.requested_ns.load(Relaxed);
+            let is_over =
+                requested_ns == NEVER || requested_ns.saturating_add(SILENCE_NS) <= now_ns;
             is_over && !entry.is_known()
         };
         let mut forgets = false;
@@ -164,7 +165,7 @@ impl LinkHosts {
 
     /// Number of known hosts that were never requested.
     fn speakers(&self) -> usize {
-        let was_requested = |entry: &Entry| entry.asked_ns.load(Relaxed) != NEVER;
+        let was_requested = |entry: &Entry| entry.requested_ns.load(Relaxed) != NEVER;
         self.all.values().filter(|entry| entry.mac().is_some() && !was_requested(entry)).count()
     }
 }
@@ -187,7 +188,7 @@ mod tests {
     /// A host that answers at this time.
     fn answer(hosts: &Hosts, host: Gateway, now_ns: u64) {
         let (entry, _) = hosts.get_or_new(host);
-        entry.asked_ns.store(now_ns, Relaxed);
+        entry.requested_ns.store(now_ns, Relaxed);
         entry.learnt.store(LEARNT, Relaxed);
         entry.use_at(now_ns);
     }
@@ -221,8 +222,8 @@ mod tests {
         assert!(hosts.get(&host(0)).is_some(), "static");
     }
 
-    /// One link's hosts, however many answer, cost neither another link's hosts nor those of the
-    /// other family, and their own link only those that are not in use.
+    /// One link's hosts, however many answer, cost neither another link's hosts nor the other
+    /// family's, and their own link only those that are not in use.
     #[test]
     fn places_are_separate_by_link_and_family_and_the_least_recently_used_goes() {
         let hosts = Hosts::default();
@@ -249,7 +250,7 @@ mod tests {
         for number in 1..10_000 {
             let (entry, has_evicted) = hosts.get_or_new(host(number));
             assert!(!has_evicted, "only silent hosts give way");
-            entry.asked_ns.store(number.into(), Relaxed);
+            entry.requested_ns.store(number.into(), Relaxed);
         }
         assert!((HOSTS_MAX - MAKE_WAY..=HOSTS_MAX).contains(&count(&hosts)));
         assert!(hosts.get(&host(0)).is_some() && hosts.get(&host(9_999)).is_some());

@@ -5,14 +5,14 @@
 //! packet came in, to the MAC that sent it, without a route lookup. Redirects, which are sent in
 //! addition to the packet, are written in [`super::full`].
 //!
-//! Rate limits keep the router from sending floods, and leave what others need of it alone
+//! Rate limits keep the router from sending floods without costing other hosts their messages
 //! (RFC 4443 section 2.4 (f)):
 //!
 //! | message | limit of each worker and port |
 //! |---|---|
 //! | "fragmentation needed", "packet too big" | by source and destination of the packet: one answer serves all packets of a pair |
 //! | other errors, redirects | in total, and a quarter of it by receiver |
-//! | answers to ARP and neighbour discovery | by asker; an answer is no larger than its request, and stays on the link |
+//! | answers to ARP and neighbour discovery | by requester; an answer is no larger than its request, and stays on the link |
 //! | answers to echo requests | in total |
 
 pub(super) mod icmp;
@@ -96,8 +96,8 @@ impl Slow {
         };
         let limits = self.limits.get_mut(usize::from(frame.ingress()));
         let is_within = limits.is_some_and(|limits| match answer {
-            Answer::Reply(Kind::Arp, _) => limits.arp.take(asker(frame), now_ns),
-            Answer::Reply(Kind::Discovery, _) => limits.discovery.take(asker(frame), now_ns),
+            Answer::Reply(Kind::Arp, _) => limits.arp.take(requester(frame), now_ns),
+            Answer::Reply(Kind::Discovery, _) => limits.discovery.take(requester(frame), now_ns),
             Answer::Reply(Kind::Echo, _) => limits.echoes.take(now_ns),
             Answer::Error4(..) | Answer::Error6(..) if reason == Reason::SlowTooBig => {
                 limits.too_big.take(ends(frame), now_ns)
@@ -156,7 +156,7 @@ fn ends(frame: &Frame) -> Peer {
 }
 
 /// MAC and address of the sender of an ARP request or a solicitation.
-fn asker(frame: &Frame) -> Peer {
+fn requester(frame: &Frame) -> Peer {
     let bytes = frame.buffer();
     let mac = bytes[6..12].iter().fold(0, |mac, &byte| mac << 8 | u128::from(byte));
     let address = match ethernet::ether_type(frame) == ethernet::ARP {

@@ -1,4 +1,4 @@
-//! Rate limits by peer: what one peer sends does not use up another's limit.
+//! Rate limits by peer: one peer's packets do not use up another's limit.
 
 use super::limit::{Rate, TokenBucket};
 use std::collections::HashMap;
