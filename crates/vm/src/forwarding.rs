@@ -104,7 +104,7 @@ fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
     commands
 }
 
-/// Sends bursts through a forwarding guest, and counts. Calls `tell` with the number of each burst
+/// Sends bursts through a forwarding guest, and counts. Calls `report` with the number of each burst
 /// before it starts, from 1, and with `None` for the warm-up.
 ///
 /// # Errors
@@ -114,9 +114,9 @@ pub fn measure(
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
-    tell: &mut dyn FnMut(Option<u32>),
+    report: &mut dyn FnMut(Option<u32>),
 ) -> Result<Answer, VmError> {
-    let result = bursts(running, wires, symbols, question, tell);
+    let result = bursts(running, wires, symbols, question, report);
     // The console of a dead guest contains the reason.
     let dead = || running.machine.console().look().err();
     result.map_err(|error| running.machine.explain(dead().unwrap_or(error)))
@@ -127,9 +127,9 @@ fn bursts(
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
-    tell: &mut dyn FnMut(Option<u32>),
+    report: &mut dyn FnMut(Option<u32>),
 ) -> Result<Answer, VmError> {
-    tell(None);
+    report(None);
     let counts = running.counts.as_ref().ok_or_else(|| {
         VmError::Counts("the guest was started without a plugin that counts".into())
     })?;
@@ -153,7 +153,7 @@ fn bursts(
     let mut bursts = Vec::new();
     let (mut sent, mut lost) = (0, 0);
     for burst in 1..=question.bursts {
-        tell(Some(burst));
+        report(Some(burst));
         let (start, began) = (Look::at(running)?, Instant::now());
         let forwarded = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;

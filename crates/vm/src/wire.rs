@@ -23,9 +23,9 @@ const LOOKS: u32 = 3;
 /// Maximum time that a guest may be busy with a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A datagram that fills QEMU's socket. No frame begins with so many bytes of ones: a source address
-/// is never a group (IEEE 802.3, 3.2.3).
-const PLUG: [u8; 32 * 1024] = [0xff; 32 * 1024];
+/// A datagram that fills QEMU's socket. No frame begins like it: a source address is never a group
+/// (IEEE 802.3, 3.2.3).
+static PLUG: [u8; 32 * 1024] = [0xff; 32 * 1024];
 
 /// A data interface of a guest: both ends of a pair of sockets.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Wire {
     /// # Errors
     /// If they can't be created.
     pub fn new(number: usize) -> Result<Wire, VmError> {
-        let fail = |source| VmError::file(&name(number), source);
+        let fail = |source| VmError::file(name(number), source);
         let (ours, guest) = UnixDatagram::pair().map_err(fail)?;
         ours.set_write_timeout(Some(PATIENCE)).map_err(fail)?;
         guest.set_nonblocking(true).map_err(fail)?;
@@ -57,7 +57,7 @@ impl Wire {
     /// Sends a frame; waits while there is no room.
     ///
     /// # Errors
-    /// If there is none for ten seconds.
+    /// If no room becomes free within ten seconds.
     pub fn send(&self, frame: &[u8]) -> Result<(), VmError> {
         self.ours.send(frame).map(drop).map_err(|source| self.failed(source))
     }
@@ -85,9 +85,9 @@ impl Wire {
         }
     }
 
-    /// Fills QEMU's socket, so that it keeps the guest's frames until [`Wire::unplug`]: a virtio card
-    /// whose frames do not leave asks the guest for no more notifications. Returns the number of
-    /// datagrams.
+    /// Fills QEMU's socket, so that it keeps the guest's frames until [`Wire::unplug`]: a virtio
+    /// card whose frames do not leave requests no more notifications from the guest. Returns the
+    /// number of datagrams.
     fn plug(&self) -> Result<usize, VmError> {
         let mut plugs = 0;
         loop {
@@ -125,7 +125,7 @@ impl Wire {
     }
 
     fn failed(&self, source: std::io::Error) -> VmError {
-        VmError::file(&name(self.number), source)
+        VmError::file(name(self.number), source)
     }
 }
 
