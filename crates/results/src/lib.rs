@@ -11,6 +11,7 @@ pub mod compare;
 pub mod counts;
 pub mod facts;
 pub mod history;
+mod quantity;
 pub mod report;
 mod short_names;
 

@@ -49,6 +49,12 @@ pub(crate) struct Arguments {
     /// Exit as `git bisect run` expects: 0 good, 1 bad (worse), 125 undecided, 128 stop
     #[arg(long, conflicts_with = "fail_on")]
     bisect: bool,
+    /// In results of other tools: the benchmark to compare
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// In results of other tools: the value to compare, e.g. sent, B/op [default: the usual one]
+    #[arg(long, value_name = "NAME")]
+    column: Option<String>,
     #[command(flatten)]
     form: VerboseFormArguments,
 }
@@ -65,6 +71,8 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         confidence: arguments.confidence,
         margin: arguments.margin,
         adjustment: arguments.adjust.into(),
+        only: arguments.only.clone(),
+        column: arguments.column.clone(),
     })?;
     arguments.form.print(&results.document())?;
     if arguments.bisect {

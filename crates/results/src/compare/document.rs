@@ -5,9 +5,10 @@ use crate::counts::NOT_TIME;
 use crate::document::{Block, Document, Figure};
 use crate::label::INSTRUCTIONS;
 use crate::plot::Drawing;
+use crate::report::analysis::Compared;
 use crate::report::counted;
 use crate::report::effects::{Terms, effects};
-use crate::report::verdicts::{compared, terms, variants};
+use crate::report::verdicts::{compared, terms, variants_in};
 
 /// Version of the JSON fields; raised when an existing field is renamed or changes its meaning.
 const VERSION: u32 = 1;
@@ -29,14 +30,15 @@ impl Results {
             let terms = counted::terms(self.margin);
             blocks.push(Block::text(format!("{terms} {}", NOT_TIME)));
         } else {
-            blocks.push(figures("packets per second"));
-            blocks.push(variants(&self.variants, of).block());
+            blocks.push(figures(self.quantity.name()));
+            blocks.push(variants_in(&self.variants, of, &self.quantity).block());
             let of = self.comparisons.len();
             let terms = terms(self.confidence, self.margin, &self.adjustment, of);
             blocks.push(Block::Brief { brief: Vec::new(), whole: vec![Block::text(terms)] });
         }
         let median = |at: usize| Some(self.variants.get(at)?.summary?.median);
-        blocks.extend(compared(&self.comparisons, &|c| [c.baseline, c.variant].map(median)));
+        let medians = |c: &Compared| [c.baseline, c.variant].map(median);
+        blocks.extend(compared(&self.comparisons, &medians, &self.quantity));
         blocks.extend(self.comparisons.iter().filter_map(|c| counted::differences(c, false)));
         blocks.extend(self.legend());
         Document {
@@ -55,6 +57,10 @@ impl Results {
             margin: self.margin,
             caption: &self.caption,
             against: "single runs against the baseline's median",
+            quantity: match self.quantity.is_packet_rate() {
+                true => "rate",
+                false => self.quantity.name(),
+            },
         };
         effects(&self.comparisons, &terms, &|compared| {
             let of = |at: usize| self.variants.get(at);

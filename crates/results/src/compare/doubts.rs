@@ -38,5 +38,10 @@ pub(super) fn of(input: &Input) -> Vec<String> {
         })
         .collect();
     let name = &input.name;
-    diagnose(&figures, LEVEL).iter().map(|found| format!("{name}: {}", found.sentence())).collect()
+    let sentence = |sentence: String| match &input.peer {
+        None => sentence,
+        Some(_) => sentence.replace("the rates drifted", "the values drifted"),
+    };
+    let found = diagnose(&figures, LEVEL);
+    found.iter().map(|found| format!("{name}: {}", sentence(found.sentence()))).collect()
 }

@@ -237,6 +237,7 @@ impl Table<'_> {
             streams: Vec::new(),
             beds: Vec::new(),
             notes,
+            peer: None,
         };
         if !of_file {
             sidecar::complete(&mut input);

@@ -2,6 +2,7 @@
 
 use super::error::CompareError;
 use crate::label::Label;
+use crate::quantity::Quantity;
 use crate::report::analysis::RunResult;
 use crate::stats::BlockedRun;
 use crate::stats::alternation::Slice;
@@ -22,6 +23,8 @@ pub enum Kind {
     Table,
     /// A store of fwdlab.
     Store,
+    /// Results of another tool.
+    Peer,
 }
 
 /// An input file.
@@ -49,6 +52,28 @@ pub(super) struct Input {
     pub(super) beds: Vec<String>,
     /// Remarks.
     pub(super) notes: Vec<String>,
+    /// Meaning of the values in results of another tool. `None` for other files.
+    pub(super) peer: Option<Peer>,
+}
+
+/// Results of another tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Peer {
+    /// Name of the tool.
+    pub(super) tool: String,
+    /// Meaning of each variant's values.
+    pub(super) benchmarks: Vec<Identity>,
+}
+
+/// Meaning of a variant's values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Identity {
+    /// Quantity of the values.
+    pub(super) quantity: Quantity,
+    /// Title of the values, e.g. `bits per second received`.
+    pub(super) title: String,
+    /// Name of the benchmark if it identifies the measurement.
+    pub(super) benchmark: Option<String>,
 }
 
 /// Metadata of an experiment.

@@ -19,6 +19,7 @@ mod error;
 mod figures;
 mod input;
 mod pairs;
+mod peers;
 mod read;
 mod records;
 mod results;
@@ -35,7 +36,8 @@ use crate::store::Store;
 use argument::Argument;
 use input::Input;
 use pairs::{Named, Pairs};
-use std::collections::HashMap;
+use peers::Choice;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Request of the user.
@@ -54,6 +56,16 @@ pub struct Question {
     pub margin: Option<f64>,
     /// Adjustment of p-values for the number of comparisons.
     pub adjustment: Adjustment,
+    /// Name of the benchmark to read from files of other tools. `None` for the only one.
+    pub only: Option<String>,
+    /// Name of the value to read from files of other tools. `None` for the usual one.
+    pub column: Option<String>,
+}
+
+impl Question {
+    fn choice(&self, has_label: bool) -> Choice<'_> {
+        Choice { only: self.only.as_deref(), column: self.column.as_deref(), has_label }
+    }
 }
 
 /// Reads the arguments and compares them.
@@ -65,15 +77,21 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
     let mut inputs: Vec<Input> = Vec::new();
     let mut known: HashMap<PathBuf, usize> = HashMap::new();
     let mut named = Vec::new();
-    for text in &question.arguments {
-        let argument = Argument::of(text)?;
-        // Two names of one file are one input; a pipe has only one name.
-        let identity =
-            std::fs::canonicalize(&argument.path).unwrap_or_else(|_| argument.path.clone());
+    let arguments = question.arguments.iter().map(|text| Argument::of(text));
+    let arguments: Vec<Argument> = arguments.collect::<Result<_, _>>()?;
+    // Two names of one file are one input; a pipe has only one name.
+    let identity = |argument: &Argument| {
+        std::fs::canonicalize(&argument.path).unwrap_or_else(|_| argument.path.clone())
+    };
+    let labelled: HashSet<PathBuf> =
+        arguments.iter().filter(|argument| argument.label.is_some()).map(identity).collect();
+    for argument in &arguments {
+        let identity = identity(argument);
         let input = match known.get(&identity) {
             Some(&input) => input,
             None => {
-                inputs.push(read::read(&argument.path)?);
+                let has_label = labelled.contains(&identity);
+                inputs.push(read::read(&argument.path, question.choice(has_label))?);
                 known.insert(identity, inputs.len() - 1);
                 inputs.len() - 1
             }
@@ -101,14 +119,13 @@ pub fn compare_store(question: &Question, store: &Store) -> Result<Results, Comp
 ///
 /// # Errors
 /// Fails like [`compare()`].
-/// Fails like [`compare()`].
 pub fn compare_texts(
     question: &Question,
     texts: &[(impl AsRef<Path>, impl AsRef<str>)],
 ) -> Result<Results, CompareError> {
     let mut inputs: Vec<Input> = texts
         .iter()
-        .map(|(path, text)| figures::read(path.as_ref(), text.as_ref()))
+        .map(|(path, text)| read::of_text(path.as_ref(), text.as_ref(), question.choice(false)))
         .collect::<Result<_, _>>()?;
     name(&mut inputs);
     let named: Vec<Named> = (0..inputs.len()).map(|input| Named { input, variant: None }).collect();

@@ -1,9 +1,11 @@
 //! Pairs of variants: selects, validates and classifies comparisons.
 
 use super::Question;
+use super::columns::excerpt;
 use super::error::CompareError;
 use super::input::{Input, Kind};
 use crate::plans;
+use crate::quantity::Quantity;
 use crate::stats::sequential::Mode;
 use crate::stats::summary::median;
 use fwdlab_model::labels::some_of;
@@ -78,6 +80,7 @@ impl Pairs {
         inputs: &[Input],
         named: &[Named],
     ) -> Result<Pairs, CompareError> {
+        check_selection(question, inputs, named)?;
         let sides = match named {
             [] => {
                 let next = "name two files, or one store";
@@ -93,7 +96,13 @@ impl Pairs {
         if question.blocked {
             check_lines(inputs, &sides.pairs)?;
         }
+        let is_named = |side: Side| {
+            named.iter().any(|one| (one.input, one.variant) == (side.input, Some(side.variant)))
+        };
         for pair in &sides.pairs {
+            // A user who names both sides knows that the benchmarks differ.
+            let are_named = is_named(pair.baseline) && is_named(pair.candidate);
+            check_peers(inputs, pair, are_named)?;
             check(inputs, pair)?;
         }
         let with_way = |pair: Pair| Pair { way: choose_way(question, inputs, &pair), ..pair };
@@ -288,6 +297,76 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
     Ok(())
 }
 
+/// Checks the selection of benchmarks: with several arguments, each one has one.
+fn check_selection(
+    question: &Question,
+    inputs: &[Input],
+    named: &[Named],
+) -> Result<(), CompareError> {
+    if (question.only.is_some() || question.column.is_some())
+        && inputs.iter().all(|input| input.peer.is_none())
+    {
+        let what = "--only and --column select from results of other tools, and no file has any";
+        return Err(CompareError::question(what, "leave them out"));
+    }
+    let several = named
+        .iter()
+        .map(|one| (&inputs[one.input], one.variant))
+        .find(|(input, one)| input.peer.is_some() && one.is_none() && input.variants.len() > 1);
+    match several {
+        Some((input, _)) if named.len() > 1 => {
+            let labels = input.variants.iter().map(|variant| variant.label.as_str());
+            let what = format!("it has {} benchmarks", input.variants.len());
+            let next = format!("give --only with one of {}", some_of(labels));
+            Err(CompareError::input(&input.path, None, what, next))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rejects comparisons of different benchmarks, quantities and tools; `are_named` permits different
+/// benchmarks.
+fn check_peers(inputs: &[Input], pair: &Pair, are_named: bool) -> Result<(), CompareError> {
+    let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
+    let (of_a, of_b) = match (&a.peer, &b.peer) {
+        (None, None) => return Ok(()),
+        (Some(of_a), Some(of_b)) => (of_a, of_b),
+        (one, _) => {
+            let (peer, tool) = if one.is_some() { (a, one) } else { (b, &b.peer) };
+            let tool = tool.as_ref().map_or("another tool", |peer| &peer.tool);
+            let what = format!("{} is of {tool}, and not all files are", peer.path.display());
+            let next = "compare results of one tool: another one counts and times differently";
+            return Err(CompareError::question(what, next));
+        }
+    };
+    let [one, other] = [(of_a, pair.baseline), (of_b, pair.candidate)]
+        .map(|(peer, side)| &peer.benchmarks[side.variant]);
+    let names = |of_a: &str, of_b: &str| {
+        format!("{} ({of_a}) and {} ({of_b})", a.path.display(), b.path.display())
+    };
+    if of_a.tool != of_b.tool {
+        let what = format!("{} are of different tools", names(&of_a.tool, &of_b.tool));
+        let next = "compare results of one tool: another one counts and times differently";
+        return Err(CompareError::question(what, next));
+    }
+    if one.quantity != other.quantity || one.title != other.title {
+        let what = format!("{} are different quantities", names(&one.title, &other.title));
+        let next = "give --column with the name of one that both files have";
+        return Err(CompareError::question(what, next));
+    }
+    if let (Some(one), Some(other)) = (&one.benchmark, &other.benchmark)
+        && one != other
+        && !are_named
+        && pair.baseline.input != pair.candidate.input
+    {
+        let what =
+            format!("{} are different benchmarks", names(excerpt(one).as_str(), &excerpt(other)));
+        let next = "measure the same benchmark on both sides, or name both as FILE:BENCHMARK";
+        return Err(CompareError::question(what, next));
+    }
+    Ok(())
+}
+
 /// Rejects invalid comparisons.
 fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
@@ -329,11 +408,11 @@ fn check(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     same_unit(inputs, pair)
 }
 
-/// Rejects values in different units. A store is in packets per second; the unit of other files is
-/// unknown.
+/// Rejects values in different units. A store is in packets per second, other tools name their
+/// units; the unit of other files is unknown.
 fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
     let (a, b) = (&inputs[pair.baseline.input], &inputs[pair.candidate.input]);
-    if a.kind == Kind::Store && b.kind == Kind::Store {
+    if a.kind == b.kind && matches!(a.kind, Kind::Store | Kind::Peer) {
         return Ok(());
     }
     let median_of = |side: Side| median(&inputs[side.input].variants[side.variant].values());
@@ -358,6 +437,15 @@ fn same_unit(inputs: &[Input], pair: &Pair) -> Result<(), CompareError> {
 /// Four digits of a number, without a unit.
 fn short(value: f64) -> String {
     format!("{value:.3e}").parse::<f64>().map_or(value.to_string(), |short| short.to_string())
+}
+
+/// Quantity of the compared values.
+pub(super) fn common_quantity(inputs: &[Input], pairs: &[Pair]) -> Quantity {
+    let first = pairs.first().and_then(|pair| {
+        let peer = inputs[pair.baseline.input].peer.as_ref()?;
+        peer.benchmarks.get(pair.baseline.variant)
+    });
+    first.map_or(Quantity::PACKET_RATE, |identity| identity.quantity.clone())
 }
 
 /// Metric of the inputs. `None` if no input specifies one.

@@ -2,6 +2,7 @@
 
 use super::error::CompareError;
 use super::input::Input;
+use super::peers::{self, Choice};
 use super::{figures, stored};
 use std::fs::File;
 use std::io::Read;
@@ -10,8 +11,8 @@ use std::path::Path;
 /// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Reads the file at `path` and detects its kind.
-pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
+/// Reads the file at `path` and detects its kind; `choice` selects from files of other tools.
+pub(super) fn read(path: &Path, choice: Choice<'_>) -> Result<Input, CompareError> {
     let failed = |source| CompareError::Read { path: path.to_path_buf(), source };
     let mut file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
@@ -24,5 +25,13 @@ pub(super) fn read(path: &Path) -> Result<Input, CompareError> {
         let next = "give a text file with one figure per run, a runs.csv or a store";
         return Err(CompareError::input(path, None, "is neither text nor a store", next));
     };
-    figures::read(path, &text)
+    of_text(path, &text, choice)
+}
+
+/// Reads a text as the contents of the file at `path`.
+pub(super) fn of_text(path: &Path, text: &str, choice: Choice<'_>) -> Result<Input, CompareError> {
+    match peers::input(path, text, choice)? {
+        Some(input) => Ok(input),
+        None => figures::read(path, text),
+    }
 }

@@ -6,8 +6,9 @@ use super::counts;
 use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
-use super::pairs::{Named, Pair, PairingMode, Pairs, Side, common_figure};
+use super::pairs::{Named, Pair, PairingMode, Pairs, Side, common_figure, common_quantity};
 use crate::label::{INSTRUCTIONS, Label, MeasuredOn};
+use crate::quantity::Quantity;
 use crate::report::analysis::comparison_inputs::ComparisonInputs;
 use crate::report::analysis::{Compared, Outcome, RunResult, SummaryResult, adjust};
 use crate::stats::alternation::{Slice, compare_alternation};
@@ -32,7 +33,7 @@ pub struct Results {
     /// Description of the comparison, in one phrase.
     pub asked: String,
     /// Unit of all values.
-    pub unit: &'static str,
+    pub unit: String,
     /// Metric of a run, if an input specifies it.
     pub figure: Option<RunMetric>,
     /// Caveat to print with every number; empty for hardware and for unknown testbeds.
@@ -54,6 +55,9 @@ pub struct Results {
     pub comparisons: Vec<Compared>,
     /// Remarks on the whole.
     pub notes: Vec<String>,
+    /// Quantity of the values.
+    #[serde(skip)]
+    pub(super) quantity: Quantity,
 }
 
 /// An input file.
@@ -66,6 +70,9 @@ pub struct InputResult {
     pub name: String,
     /// Kind of the file.
     pub kind: Kind,
+    /// Tool of results of another tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// Testbed of the values. `None` if unknown.
     pub testbed: Option<String>,
     /// True if no packet was sent. `None` if unknown.
@@ -97,6 +104,7 @@ pub(super) fn results(
     pairs: &Pairs,
 ) -> Result<Results, CompareError> {
     let Pairs { asked, pairs } = pairs;
+    let quantity = common_quantity(inputs, pairs);
     let origin = named.first().and_then(|first| inputs[first.input].origin.as_ref());
     let defaults = Criteria::default();
     let criteria = Criteria {
@@ -152,7 +160,7 @@ pub(super) fn results(
     let caption = inputs.iter().filter_map(|input| input.label.as_ref()).map(Label::caption);
     Ok(Results {
         asked: beds::asked(inputs, asked),
-        unit: if counts::are_counts(inputs) { INSTRUCTIONS } else { "pps" },
+        unit: if counts::are_counts(inputs) { INSTRUCTIONS } else { quantity.unit() }.to_owned(),
         figure: common_figure(inputs),
         caption: caption.max_by_key(|caption| caption.len()).unwrap_or_default().to_owned(),
         confidence: criteria.confidence,
@@ -163,6 +171,7 @@ pub(super) fn results(
         variants,
         comparisons,
         notes: notes(inputs, pairs),
+        quantity,
     })
 }
 
@@ -242,8 +251,9 @@ fn compare_runs(
     let is_list = [pair.baseline.input, pair.candidate.input]
         .into_iter()
         .any(|input| inputs[input].origin.is_none());
+    let is_smaller_better = common_quantity(inputs, &[*pair]).is_smaller_better();
     let listed = |comparison: Comparison| match is_list {
-        true => comparison.of_list(),
+        true => Comparison { is_smaller_better, ..comparison.of_list() },
         false => comparison,
     };
     match pair.way {
@@ -319,6 +329,7 @@ fn input_result(input: &Input) -> InputResult {
         path: input.path.display().to_string(),
         name: input.name.clone(),
         kind: input.kind,
+        tool: input.peer.as_ref().map(|peer| peer.tool.clone()),
         testbed: input.label.as_ref().map(|label| label.testbed.to_string()),
         simulated: input.label.as_ref().map(|label| label.simulated),
         variants: input.variants.len(),

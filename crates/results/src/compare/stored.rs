@@ -81,6 +81,7 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         streams,
         beds: contents.bed_names().map(str::to_owned).collect(),
         notes,
+        peer: None,
     })
 }
 

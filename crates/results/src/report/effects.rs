@@ -18,6 +18,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) caption: &'a str,
     /// Description of the reference of single runs' rates.
     pub(crate) against: &'a str,
+    /// Name of the compared quantity.
+    pub(crate) quantity: &'a str,
 }
 
 /// Draws the effects of a report's comparisons. `None` if none has a result.
@@ -31,6 +33,7 @@ pub(super) fn of_report(analysis: &Analysis) -> Option<Drawing> {
             (_, true) => "single runs against the baseline's median",
             _ => "single runs against the baseline's in the same block",
         },
+        quantity: "rate",
     };
     effects(&analysis.core.comparisons, &terms, &|compared| match &compared.outcome {
         Outcome::Counted(exact) => {
@@ -62,8 +65,8 @@ pub(crate) fn effects(
     let (quantity, bars) = match is_counted {
         false => {
             let together = if rows.len() > 1 { ", of all comparisons together" } else { "" };
-            let Terms { confidence, against, .. } = terms;
-            ("rate", format!("Bars: {confidence} % intervals{together}; points: {against}"))
+            let Terms { confidence, against, quantity, .. } = terms;
+            (*quantity, format!("Bars: {confidence} % intervals{together}; points: {against}"))
         }
         true => (
             "instructions per packet",

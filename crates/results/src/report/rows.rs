@@ -4,6 +4,7 @@ use super::analysis::{Answer, Compared, Outcome};
 use crate::document::table::{Cell, Digits, Table};
 use crate::document::{Block, DetailLevel, Remark};
 use crate::format::percent;
+use crate::quantity::Quantity;
 use crate::stats::{Layout, Verdict};
 use crate::text::Tone;
 
@@ -12,16 +13,16 @@ const NAMES: usize = 6;
 /// Minimum width of the title column, in characters.
 const WIDE: usize = 12;
 
-/// Median rates of baseline and candidate, packets per second.
+/// Median values of baseline and candidate.
 pub(crate) type Rates<'r> = &'r dyn Fn(&Compared) -> [Option<f64>; 2];
 
 /// Returns the rows with their explanation and qualifications.
-pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
+pub(crate) fn rows(comparisons: &[Compared], rates: Rates<'_>, quantity: &Quantity) -> Vec<Block> {
     if comparisons.is_empty() {
         return Vec::new();
     }
     let all = comparisons.iter().flat_map(rates).flatten();
-    let (unit, scale) = scale(all.fold(0.0, f64::max));
+    let (unit, scale) = quantity.scale(all.fold(0.0, f64::max));
     let rated = |pps: Option<f64>| Cell::number(pps.map(|pps| pps / scale), Digits::Significant);
     let of = |get: &dyn Fn(&Answer) -> Cell, compared: &Compared| {
         answer(compared).map_or(Cell::None, get)
@@ -62,15 +63,6 @@ fn answer(compared: &Compared) -> Option<&Answer> {
     match &compared.outcome {
         Outcome::Compared(answer) => Some(answer),
         Outcome::Counted(_) | Outcome::Unanswerable { .. } => None,
-    }
-}
-
-/// Returns the unit that suits the largest rate, and its value in packets per second.
-pub(crate) fn scale(most: f64) -> (&'static str, f64) {
-    match most {
-        pps if pps >= 1e6 => ("Mpps", 1e6),
-        pps if pps >= 1e3 => ("kpps", 1e3),
-        _ => ("pps", 1.0),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::analysis::{Answer, Compared, Outcome, Shown, SummaryResult};
 use super::counted;
-use super::rows::{Rates, rows, scale};
-use crate::document::measure::{FORWARDING_RATE, RATE_RATIO};
+use super::rows::{Rates, rows};
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Table};
 use crate::format::percent;
+use crate::quantity::Quantity;
 use crate::stats::{Scope, Verdict};
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
@@ -50,12 +50,16 @@ pub(crate) fn terms(confidence: f64, margin: f64, adjustment: &str, comparisons:
 }
 
 /// Returns the comparisons for terminals and for pages.
-pub(crate) fn compared(comparisons: &[Compared], rates: Rates<'_>) -> Vec<Block> {
-    let whole = vec![verdicts(comparisons, rates, true)];
+pub(crate) fn compared(
+    comparisons: &[Compared],
+    rates: Rates<'_>,
+    quantity: &Quantity,
+) -> Vec<Block> {
+    let whole = vec![verdicts_in(comparisons, rates, true, quantity)];
     let is_counted = |compared: &Compared| matches!(compared.outcome, Outcome::Counted(_));
     match comparisons.iter().any(is_counted) {
         true => whole,
-        false => vec![Block::Brief { brief: rows(comparisons, rates), whole }],
+        false => vec![Block::Brief { brief: rows(comparisons, rates, quantity), whole }],
     }
 }
 
@@ -72,6 +76,15 @@ pub(crate) fn how(compared: &Compared) -> Option<String> {
 /// Returns a table with one row per comparison, verdict first, with both median rates; with
 /// `with_how` it also describes each method.
 pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: bool) -> Block {
+    verdicts_in(comparisons, rates, with_how, &Quantity::PACKET_RATE)
+}
+
+fn verdicts_in(
+    comparisons: &[Compared],
+    rates: Rates<'_>,
+    with_how: bool,
+    quantity: &Quantity,
+) -> Block {
     if comparisons.iter().any(|compared| matches!(compared.outcome, Outcome::Counted(_))) {
         return counted::verdicts(comparisons);
     }
@@ -87,10 +100,17 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
         _ => true,
     });
     let all = comparisons.iter().flat_map(rates).flatten();
-    let (unit, scale) = scale(all.fold(0.0, f64::max));
-    let rated = move |pps: Option<f64>| {
-        let shown = |pps: f64| Digits::Significant.print(pps / scale);
-        pps.map_or(Cell::None, |pps| Cell::Values(shown(pps).into(), vec![pps.into()]))
+    let (unit, scale) = quantity.scale(all.fold(0.0, f64::max));
+    let rated = move |value: Option<f64>| Quantity::scaled(value, scale);
+    let [candidate, baseline] = match quantity.is_packet_rate() {
+        true => [
+            ("candidate_pps", "median rate of the variant"),
+            ("baseline_pps", "median rate of what it is held against"),
+        ],
+        false => [
+            ("candidate_value", "median value of the variant"),
+            ("baseline_value", "median value of the baseline"),
+        ],
     };
     Table::of(comparisons)
         .words("variant", |compared| {
@@ -115,11 +135,11 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
         )
         .keys(&["low", "high"])
         .numbers(unit, |compared| rated(rates(compared)[1]))
-        .keys(&["candidate_pps"])
-        .about("median rate of the variant")
+        .keys(&[candidate.0])
+        .about(candidate.1)
         .numbers(format!("baseline {unit}"), |compared| rated(rates(compared)[0]))
-        .keys(&["baseline_pps"])
-        .about("median rate of what it is held against")
+        .keys(&[baseline.0])
+        .about(baseline.1)
         .numbers("MDE", of(|a| shown(&a.shown.mde, json!([a.comparison.mde]))))
         .keys(&["mde"])
         .about("minimum detectable effect: nine of ten such experiments would find a true effect of this size")
@@ -156,7 +176,7 @@ pub(crate) fn verdicts(comparisons: &[Compared], rates: Rates<'_>, with_how: boo
             table.in_words = true;
             table.asides = "Method, and secondary estimates";
             table.first_keys = FIRST_KEYS;
-            table.measures = &[RATE_RATIO];
+            table.measures = quantity.ratio();
             if !with_how {
                 table.rows.iter_mut().for_each(|row| row.aside.clear());
             }
@@ -210,22 +230,36 @@ pub(crate) fn variants<'t, T>(
     variants: impl IntoIterator<Item = &'t T>,
     of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
 ) -> Rows<'t, T> {
-    let summary = move |get: fn(&SummaryResult) -> Cell| {
-        move |variant: &'t T| of(variant).1.map_or(Cell::None, get)
+    variants_in(variants, of, &Quantity::PACKET_RATE)
+}
+
+/// Starts a table of variants: number of runs, and values.
+pub(crate) fn variants_in<'t, T>(
+    variants: impl IntoIterator<Item = &'t T>,
+    of: impl Fn(&'t T) -> (&'t str, Option<&'t SummaryResult>) + Copy,
+    quantity: &Quantity,
+) -> Rows<'t, T> {
+    let value = |get: fn(&SummaryResult) -> f64| {
+        move |variant: &'t T| of(variant).1.map_or(Cell::None, |s| quantity.cell(get(s)))
     };
+    let cv = |s: &SummaryResult| Cell::number(s.cv, Digits::Percent(2));
     Table::of(variants)
         .words("variant", move |variant| Cell::text(of(variant).0))
         .numbers("runs", move |variant| Cell::count(of(variant).1.map_or(0, |s| s.n)))
-        .numbers("median", summary(|s| Cell::rate(s.median)))
-        .numbers("minimum", summary(|s| Cell::rate(s.min)))
-        .numbers("maximum", summary(|s| Cell::rate(s.max)))
-        .numbers("CV", summary(|s| Cell::number(s.cv, Digits::Percent(2))))
+        .numbers("median", value(|s| s.median))
+        .numbers("minimum", value(|s| s.min))
+        .numbers("maximum", value(|s| s.max))
+        .numbers("CV", move |variant| of(variant).1.map_or(Cell::None, cv))
         .with_words(move |variant, row| {
             let text = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let cv = summary.cv.map_or("-".to_owned(), |cv| percent(cv, 1));
-                format!("{} (n = {}, CV {cv})", format_pps(summary.median), summary.n)
+                let median = match quantity.is_packet_rate() {
+                    true => format_pps(summary.median),
+                    false => quantity.print(summary.median),
+                };
+                format!("{median} (n = {}, CV {cv})", summary.n)
             });
             row.words.push(text);
         })
-        .set(|table| table.measures = &[FORWARDING_RATE])
+        .set(|table| table.measures = quantity.measure())
 }

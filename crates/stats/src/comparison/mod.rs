@@ -79,6 +79,9 @@ pub struct Comparison {
     /// Scatter of builds, if the builds of a revision are its replicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builds: Option<Builds>,
+    /// True if a smaller value is a better one, as of times. False for rates.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_smaller_better: bool,
 }
 
 /// Builds of two revisions, and the effect of their code layout.
@@ -247,9 +250,9 @@ impl Default for Criteria {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The candidate forwards more.
+    /// The candidate forwards more, or takes less time.
     Better,
-    /// The candidate forwards less.
+    /// The candidate forwards less, or takes more time.
     Worse,
     /// No difference was found, and any existing one is within the margin.
     Equivalent,
@@ -341,10 +344,14 @@ impl Comparison {
             _ => survives,
         };
         let has_capacity_within = self.capacity.is_none_or(|capacity| capacity.is_within_margin);
+        let (greater, smaller) = match self.is_smaller_better {
+            false => (Verdict::Better, Verdict::Worse),
+            true => (Verdict::Worse, Verdict::Better),
+        };
         if is_there && self.ratio > 1.0 {
-            Verdict::Better
+            greater
         } else if is_there && self.ratio < 1.0 {
-            Verdict::Worse
+            smaller
         } else if self.is_within_margin() && has_capacity_within {
             Verdict::Equivalent
         } else {
@@ -434,6 +441,7 @@ impl Comparison {
             capacity: None,
             doubtful: None,
             builds: None,
+            is_smaller_better: false,
         })
     }
 }

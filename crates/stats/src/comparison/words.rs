@@ -43,7 +43,7 @@ impl fmt::Display for Comparison {
             ", MDE {} at {:.0} % power, {}, {}: {}",
             self.mde_text(digits),
             100.0 * MDE_POWER,
-            self.method,
+            self.method_text(),
             self.scope,
             self.qualified_verdict()
         )
@@ -78,6 +78,15 @@ impl Comparison {
         match self.scope {
             Scope::ThisStart => format!("{verdict}, this start"),
             Scope::AcrossStarts | Scope::Listed => verdict,
+        }
+    }
+
+    /// Returns the method, with the word for values that are no rates.
+    pub fn method_text(&self) -> String {
+        let text = self.method.to_string();
+        match self.is_smaller_better {
+            false => text,
+            true => text.replace("log rates", "log values"),
         }
     }
 

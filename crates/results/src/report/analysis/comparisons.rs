@@ -410,7 +410,7 @@ fn shown(comparison: &Comparison) -> Shown {
         },
         mde: comparison.mde_text(digits),
         verdict: comparison.qualified_verdict(),
-        method: comparison.method.to_string(),
+        method: comparison.method_text(),
         beside: comparison.beside_sentence().unwrap_or_default(),
     }
 }

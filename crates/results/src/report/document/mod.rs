@@ -14,7 +14,7 @@ pub use summary::{summary, summary_text};
 use super::analysis::{Answer, Compared, Core, Outcome};
 use super::counted;
 use super::results::Analysis;
-use super::rows::{Rates, scale};
+use super::rows::Rates;
 use super::sections::{ArchiveResult, Context, DETAILS, MANY, Method, Section};
 use super::verdicts::{how, terms, verdicts};
 use crate::counts::NOT_TIME;
@@ -23,6 +23,7 @@ use crate::document::{Block, Document, Figure, Inline, Table};
 use crate::format::runs_of;
 use crate::label::MeasuredOn;
 use crate::plot::Drawing;
+use crate::quantity::Quantity;
 use crate::stats::Verdict;
 use fwdlab_model::plan::RunMetric;
 
@@ -192,14 +193,9 @@ fn largest(analysis: &Analysis) -> Option<Block> {
     if shown.is_empty() {
         return None;
     }
-    let (unit, scale) = scale(
-        analysis
-            .core
-            .variants
-            .iter()
-            .filter_map(|v| v.summary)
-            .fold(0.0, |most, s| most.max(s.median)),
-    );
+    let medians = analysis.core.variants.iter().filter_map(|v| v.summary).map(|s| s.median);
+    let quantity = Quantity::PACKET_RATE;
+    let (unit, scale) = quantity.scale(medians.fold(0.0, f64::max));
     let rates = |compared: &Compared, at: usize| {
         Cell::number(analysis.median(compared, at).map(|pps| pps / scale), Digits::Significant)
     };

@@ -3,7 +3,8 @@
 use crate::document::form::text;
 use crate::document::{Block, Data, Document, Remark};
 use crate::format::runs_of;
-use crate::report::analysis::VariantResult;
+use crate::quantity::Quantity;
+use crate::report::analysis::{Compared, VariantResult};
 use crate::report::counted;
 use crate::report::results::Analysis;
 use crate::report::sections::{ArchiveResult, Section};
@@ -50,9 +51,10 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
             format!("{trust}{kind} ({times}in {runs} of {of}), e.g. {example}"),
         )
     }));
-    blocks.extend(compared(&analysis.core.comparisons, &|compared| {
+    let rates = |compared: &Compared| {
         [compared.baseline, compared.variant].map(|variant| analysis.median(compared, variant))
-    }));
+    };
+    blocks.extend(compared(&analysis.core.comparisons, &rates, &Quantity::PACKET_RATE));
     blocks.extend(analysis.core.comparisons.iter().filter_map(|c| counted::differences(c, false)));
     blocks.extend(analysis.beds.summary());
     let mut on_screen = analysis.device.summary();

@@ -1,0 +1,167 @@
+//! Reads results of other tools: one file here per format, recognised by content.
+//!
+//! A reader returns benchmarks, each with one value per run, and counts everything else: runs that
+//! are left out by kind, and parts of runs (intervals, seconds), which are no replicates. Each file
+//! names its source of the format. Out of scope: files with summaries only, which contain no runs.
+
+mod content;
+mod hyperfine;
+mod select;
+
+pub(super) use select::{Choice, input};
+
+use super::error::CompareError;
+use crate::quantity::Quantity;
+use content::Content;
+use std::fmt;
+use std::path::Path;
+
+/// Formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// `hyperfine --export-json`.
+    Hyperfine,
+}
+
+/// A reader of a format.
+struct Reader {
+    format: Format,
+    /// Command or file of the format, for messages.
+    file: &'static str,
+    recognises: fn(&Content<'_>) -> bool,
+    read: fn(&Content<'_>, Request<'_>) -> Result<Reading, Fault>,
+}
+
+const READERS: &[Reader] = &[hyperfine::READER];
+
+/// Request to a reader.
+#[derive(Clone, Copy, Debug)]
+struct Request<'a> {
+    path: &'a Path,
+    /// Name of the value to read. `None` for the usual one of the format.
+    column: Option<&'a str>,
+}
+
+/// Contents of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Reading {
+    benchmarks: Vec<Benchmark>,
+    /// Runs without a value of a benchmark, by kind.
+    left_out: Vec<(String, usize)>,
+    /// Parts of runs, e.g. `intervals`, and their number.
+    parts: Option<(&'static str, usize)>,
+    /// Remarks.
+    notes: Vec<String>,
+}
+
+/// Runs of one benchmark.
+#[derive(Clone, Debug, PartialEq)]
+struct Benchmark {
+    /// Name in the file. `None` if the format has no names.
+    name: Option<String>,
+    /// True if the name identifies the measurement, so that files with different names are not
+    /// comparable. False if the name is the variant, as a command line is.
+    is_identity: bool,
+    /// True if it is read only on request.
+    is_secondary: bool,
+    quantity: Quantity,
+    /// Addition to the unit's name, e.g. `received`.
+    what: &'static str,
+    /// One value per run.
+    values: Vec<f64>,
+}
+
+/// An error in a file, without its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    line: Option<usize>,
+    what: String,
+    next: String,
+}
+
+impl Fault {
+    fn new(what: impl Into<String>, next: impl Into<String>) -> Fault {
+        Fault { line: None, what: what.into(), next: next.into() }
+    }
+
+    fn at(line: usize, what: impl Into<String>, next: impl Into<String>) -> Fault {
+        Fault { line: Some(line), what: what.into(), next: next.into() }
+    }
+
+    /// Request for a column that the format lacks.
+    fn no_column(column: &str, known: &[&str]) -> Fault {
+        Fault::new(
+            format!("this format has no column `{column}`"),
+            format!("give --column with one of {}", known.join(", ")),
+        )
+    }
+
+    fn in_file(self, path: &Path) -> CompareError {
+        CompareError::input(path, self.line, self.what, self.next)
+    }
+}
+
+impl Reading {
+    /// Adds runs that are left out; no entry for none.
+    fn leave_out(&mut self, kind: impl Into<String>, runs: usize) {
+        let kind = kind.into();
+        match self.left_out.iter_mut().find(|(known, _)| *known == kind) {
+            _ if runs == 0 => {}
+            Some((_, known)) => *known += runs,
+            None => self.left_out.push((kind, runs)),
+        }
+    }
+
+    /// Benchmark with the same name and meaning; added if there is none.
+    fn benchmark(&mut self, empty: Benchmark) -> &mut Benchmark {
+        let is_same = |known: &Benchmark| {
+            (&known.name, &known.quantity, known.what) == (&empty.name, &empty.quantity, empty.what)
+        };
+        let at = self.benchmarks.iter().position(is_same).unwrap_or_else(|| {
+            self.benchmarks.push(empty);
+            self.benchmarks.len() - 1
+        });
+        &mut self.benchmarks[at]
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Hyperfine => "hyperfine",
+        })
+    }
+}
+
+/// Reads the file if it is of a known format, or JSON. `None` for any other text.
+fn read(path: &Path, text: &str, column: Option<&str>) -> Result<Option<(Format, Reading)>, Fault> {
+    let content = Content::of(text)?;
+    let Some(reader) = READERS.iter().find(|reader| (reader.recognises)(&content)) else {
+        if content.is_json() {
+            let known: Vec<&str> = READERS.iter().map(|reader| reader.file).collect();
+            let next = format!(
+                "give a list, a table, a store, or a file of another tool ({})",
+                known.join(", ")
+            );
+            return Err(Fault::new("JSON of no known tool", next));
+        }
+        return Ok(None);
+    };
+    let mut reading = (reader.read)(&content, Request { path, column })?;
+    for benchmark in &mut reading.benchmarks {
+        let wrong = benchmark.values.iter().position(|value| !value.is_finite() || *value <= 0.0);
+        if let Some(at) = wrong {
+            let (value, name) = (benchmark.values[at], benchmark.name.as_deref());
+            let of = name.map_or(String::new(), |name| format!(" of {}", excerpt(name)));
+            let what = format!("run {}{of} has the value {value}, which can't be compared", at + 1);
+            let next = "every run needs a finite value above 0; leave out runs that failed";
+            return Err(Fault::new(what, next));
+        }
+    }
+    Ok(Some((reader.format, reading)))
+}
+
+pub(super) use super::columns::excerpt;
+
+#[cfg(test)]
+mod tests;
