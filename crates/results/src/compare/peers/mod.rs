@@ -5,8 +5,15 @@
 //! names its source of the format. Out of scope: files with summaries only, which contain no runs.
 
 mod content;
+mod criterion;
+mod csit;
+mod go;
 mod hyperfine;
+mod iperf3;
+mod moongen;
 mod select;
+mod testpmd;
+mod trex;
 
 pub(super) use select::{Choice, input};
 
@@ -21,6 +28,20 @@ use std::path::Path;
 enum Format {
     /// `hyperfine --export-json`.
     Hyperfine,
+    /// `sample.json` of criterion.rs.
+    Criterion,
+    /// `go test -bench`.
+    Go,
+    /// `iperf3 -J`.
+    Iperf3,
+    /// `get_stats()` of TRex.
+    Trex,
+    /// testpmd of DPDK.
+    Testpmd,
+    /// Counters of MoonGen and libmoon.
+    MoonGen,
+    /// Test cases of FD.io CSIT.
+    Csit,
 }
 
 /// A reader of a format.
@@ -32,7 +53,16 @@ struct Reader {
     read: fn(&Content<'_>, Request<'_>) -> Result<Reading, Fault>,
 }
 
-const READERS: &[Reader] = &[hyperfine::READER];
+const READERS: &[Reader] = &[
+    iperf3::READER,
+    trex::READER,
+    testpmd::READER,
+    moongen::READER,
+    csit::READER,
+    hyperfine::READER,
+    criterion::READER,
+    go::READER,
+];
 
 /// Request to a reader.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +92,7 @@ struct Benchmark {
     /// True if the name identifies the measurement, so that files with different names are not
     /// comparable. False if the name is the variant, as a command line is.
     is_identity: bool,
-    /// True if it is read only on request.
+    /// True for another value of the same runs, e.g. of one port, which is read only on request.
     is_secondary: bool,
     quantity: Quantity,
     /// Addition to the unit's name, e.g. `received`.
@@ -94,6 +124,22 @@ impl Fault {
             format!("this format has no column `{column}`"),
             format!("give --column with one of {}", known.join(", ")),
         )
+    }
+
+    /// Refuses values without a logarithm.
+    fn check(benchmark: &Benchmark) -> Result<(), Fault> {
+        let values = &benchmark.values;
+        let Some(at) = values.iter().position(|value| !value.is_finite() || *value <= 0.0) else {
+            return Ok(());
+        };
+        let of = benchmark
+            .name
+            .as_deref()
+            .map_or(String::new(), |name| format!(" of {}", excerpt(name)));
+        let what =
+            format!("run {}{of} has the value {}, which can't be compared", at + 1, values[at]);
+        let next = "every run needs a finite value above 0; leave out runs that failed";
+        Err(Fault::new(what, next))
     }
 
     fn in_file(self, path: &Path) -> CompareError {
@@ -129,6 +175,13 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Format::Hyperfine => "hyperfine",
+            Format::Criterion => "criterion",
+            Format::Go => "go test -bench",
+            Format::Iperf3 => "iperf3",
+            Format::Trex => "TRex",
+            Format::Testpmd => "testpmd",
+            Format::MoonGen => "MoonGen",
+            Format::Csit => "CSIT",
         })
     }
 }
@@ -147,17 +200,7 @@ fn read(path: &Path, text: &str, column: Option<&str>) -> Result<Option<(Format,
         }
         return Ok(None);
     };
-    let mut reading = (reader.read)(&content, Request { path, column })?;
-    for benchmark in &mut reading.benchmarks {
-        let wrong = benchmark.values.iter().position(|value| !value.is_finite() || *value <= 0.0);
-        if let Some(at) = wrong {
-            let (value, name) = (benchmark.values[at], benchmark.name.as_deref());
-            let of = name.map_or(String::new(), |name| format!(" of {}", excerpt(name)));
-            let what = format!("run {}{of} has the value {value}, which can't be compared", at + 1);
-            let next = "every run needs a finite value above 0; leave out runs that failed";
-            return Err(Fault::new(what, next));
-        }
-    }
+    let reading = (reader.read)(&content, Request { path, column })?;
     Ok(Some((reader.format, reading)))
 }
 

@@ -1,6 +1,6 @@
 //! Selects benchmarks of a reading, and checks that two inputs measure the same.
 
-use super::{Benchmark, Format, Reading, excerpt, read};
+use super::{Benchmark, Fault, Format, Reading, excerpt, read};
 use crate::compare::error::CompareError;
 use crate::compare::input::{Identity, Input, Kind, Peer, Variant};
 use crate::stats::BlockedRun;
@@ -62,9 +62,22 @@ fn select(
     };
     let (kept, other): (Vec<Benchmark>, Vec<Benchmark>) =
         benchmarks.into_iter().partition(|benchmark| is_wanted(benchmark));
-    let others = other.iter().map(|benchmark| benchmark.values.len()).sum::<usize>();
-    reading.leave_out(format!("runs of {} other benchmarks", other.len()), others);
+    // Ports and sending counters are other values of the same runs.
+    let (views, other): (Vec<Benchmark>, Vec<Benchmark>) =
+        other.into_iter().partition(|benchmark| benchmark.is_secondary);
+    if kept.iter().all(|benchmark| !benchmark.is_secondary) {
+        let runs = other.iter().map(|benchmark| benchmark.values.len()).sum::<usize>();
+        reading.leave_out(format!("runs of {} other benchmarks", other.len()), runs);
+        let names: Vec<&str> = views.iter().filter_map(|one| one.name.as_deref()).collect();
+        if !names.is_empty() {
+            let names = some_of(names.iter().copied());
+            reading.notes.push(format!("--only also selects {names}"));
+        }
+    }
     let kept: Vec<Benchmark> = kept.into_iter().filter(|one| !one.values.is_empty()).collect();
+    for benchmark in &kept {
+        Fault::check(benchmark).map_err(|fault| fault.in_file(path))?;
+    }
     let left_out: Vec<String> =
         reading.left_out.iter().map(|(kind, runs)| format!("{runs} {kind}")).collect();
     let Some(first) = kept.first() else {

@@ -1,6 +1,13 @@
 //! Each format with values that were computed independently; cut and mixed files.
 
+mod criterion;
+mod csit;
+mod go;
 mod hyperfine;
+mod iperf3;
+mod moongen;
+mod testpmd;
+mod trex;
 
 use super::{Choice, Reading, input, read};
 use crate::compare::input::Input;

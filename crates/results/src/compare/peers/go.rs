@@ -1,0 +1,155 @@
+//! Text of `go test -bench`, as benchstat reads it: each line of a benchmark is a run.
+//!
+//! A line has a name, the number of iterations, and pairs of value and unit. The first unit of the
+//! file is read unless `--column` names another. Source: the Go benchmark data format
+//! (golang.org/design/14313-benchmark-format) and `benchfmt/reader.go`, `benchfmt/units.go` of
+//! golang/perf, which also has the directions of units.
+
+use super::content::Content;
+use super::{Benchmark, Fault, Format, Reader, Reading, Request, excerpt};
+use crate::quantity::Quantity;
+use std::collections::HashMap;
+
+pub(super) const READER: Reader =
+    Reader { format: Format::Go, file: "go test -bench", recognises, read };
+
+/// Units with a known direction; true if smaller is better.
+const KNOWN: [(&str, bool); 6] = [
+    ("ns/op", true),
+    ("sec/op", true),
+    ("B/op", true),
+    ("allocs/op", true),
+    ("MB/s", false),
+    ("B/s", false),
+];
+
+/// A line of a benchmark.
+struct Run<'a> {
+    name: String,
+    values: Vec<(f64, &'a str)>,
+    line: usize,
+}
+
+fn recognises(content: &Content<'_>) -> bool {
+    content.text().lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        matches!(fields[..], [name, iterations, value, _, ..]
+            if line.starts_with("Benchmark") && name.len() > "Benchmark".len()
+                && iterations.parse::<u64>().is_ok() && value.parse::<f64>().is_ok())
+    })
+}
+
+fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
+    let mut directions: HashMap<&str, bool> = KNOWN.into_iter().collect();
+    let mut machine: HashMap<&str, &str> = HashMap::new();
+    let (mut runs, mut failed, mut package) = (Vec::new(), 0, "");
+    for (number, line) in (1..).zip(content.text().lines()) {
+        if let Some(rest) = line.strip_prefix("Benchmark") {
+            if rest.trim_end().contains(char::is_whitespace) {
+                runs.push(run(line, number, package)?);
+            }
+        } else if line.trim_start().starts_with("--- FAIL: Benchmark") {
+            failed += 1;
+        } else if let Some(rest) = line.strip_prefix("Unit ") {
+            let mut fields = rest.split_whitespace();
+            let unit = fields.next().unwrap_or_default();
+            for field in fields {
+                match field {
+                    "better=lower" => directions.insert(unit, true),
+                    "better=higher" => directions.insert(unit, false),
+                    _ => None,
+                };
+            }
+        } else if let Some((key, value)) = line.split_once(':') {
+            let value = value.trim();
+            match key {
+                "pkg" => package = value,
+                "goos" | "goarch" | "cpu" => match machine.insert(key, value) {
+                    Some(before) if before != value => {
+                        let what = format!("`{key}` is `{value}` here and `{before}` before");
+                        let next = "give the runs of each machine as a file";
+                        return Err(Fault::at(number, what, next));
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+    }
+    let mut reading = benchmarks(runs, &directions, request.column)?;
+    reading.leave_out("failed benchmarks", failed);
+    Ok(reading)
+}
+
+fn run<'a>(line: &'a str, number: usize, package: &str) -> Result<Run<'a>, Fault> {
+    let cut = |what: &str| {
+        Fault::at(number, what, "give the output of `go test -bench` whole, one line per run")
+    };
+    let mut fields = line.split_whitespace();
+    let name = fields.next().unwrap_or_default();
+    let name = match package {
+        "" => name.to_owned(),
+        package => format!("{package}.{name}"),
+    };
+    if fields.next().and_then(|field| field.parse::<u64>().ok()).is_none() {
+        return Err(cut("the number of iterations is missing"));
+    }
+    let mut values = Vec::new();
+    while let Some(value) = fields.next() {
+        let Ok(value) = value.parse::<f64>() else {
+            return Err(cut(&format!("`{}` is not a number", excerpt(value))));
+        };
+        let unit = fields.next().ok_or_else(|| cut("a value without a unit"))?;
+        values.push((value, unit));
+    }
+    match values.is_empty() {
+        true => Err(cut("a run without a value")),
+        false => Ok(Run { name, values, line: number }),
+    }
+}
+
+fn benchmarks(
+    runs: Vec<Run<'_>>,
+    directions: &HashMap<&str, bool>,
+    column: Option<&str>,
+) -> Result<Reading, Fault> {
+    let mut units: Vec<&str> = Vec::new();
+    for (_, unit) in runs.iter().flat_map(|run| &run.values) {
+        if !units.contains(unit) {
+            units.push(unit);
+        }
+    }
+    let unit = match column {
+        Some(column) if !units.contains(&column) => return Err(Fault::no_column(column, &units)),
+        Some(column) => column,
+        None => units.first().copied().unwrap_or_default(),
+    };
+    let Some(&is_smaller_better) = directions.get(unit) else {
+        let what = format!("the file does not state which values of `{unit}` are better");
+        let next = format!("add a line `Unit {unit} better=higher` or `better=lower` to the file");
+        return Err(Fault::new(what, next));
+    };
+    let mut reading = Reading::default();
+    for run in runs {
+        let value = run.values.iter().find(|(_, known)| *known == unit);
+        let Some((value, _)) = value else {
+            let what = format!("this run has no value in {unit}, and others have");
+            let next = "give the output of `go test -bench` whole, or another --column";
+            return Err(Fault::at(run.line, what, next));
+        };
+        let benchmark = reading.benchmark(Benchmark {
+            name: Some(run.name),
+            is_identity: true,
+            is_secondary: false,
+            quantity: Quantity::named(unit, is_smaller_better),
+            what: "",
+            values: Vec::new(),
+        });
+        benchmark.values.push(*value);
+    }
+    let others: Vec<&str> = units.iter().filter(|known| **known != unit).copied().collect();
+    if !others.is_empty() && column.is_none() {
+        reading.notes.push(format!("values in {} are not read (--column)", others.join(", ")));
+    }
+    Ok(reading)
+}

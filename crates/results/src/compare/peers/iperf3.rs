@@ -1,0 +1,142 @@
+//! `iperf3 -J` and `--json-stream`: each test is a run, in bits per second.
+//!
+//! Read is `end.sum_received.bits_per_second`, or another sum by `--column`. Intervals are parts of
+//! a test. Tests of another protocol, direction or number of streams are other benchmarks. Source:
+//! `src/iperf_api.c` of esnet/iperf (the report of results, `test_start`, `error`).
+
+use super::content::{Content, number, text};
+use super::{Benchmark, Fault, Format, Reader, Reading, Request};
+use crate::quantity::Quantity;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+pub(super) const READER: Reader =
+    Reader { format: Format::Iperf3, file: "iperf3 -J", recognises, read };
+
+/// Columns with their member of `end` and their meaning.
+const COLUMNS: [(&str, &str, &str); 3] = [
+    ("received", "sum_received", "received"),
+    ("sent", "sum_sent", "sent"),
+    ("sum", "sum", "in iperf3's old sum of sender and receiver"),
+];
+
+fn recognises(content: &Content<'_>) -> bool {
+    content.has_value(|value| {
+        let is_whole = ["start", "intervals", "end"].iter().all(|name| value.get(name).is_some());
+        let is_event = matches!(text(value, "/event"), Some("start" | "interval" | "end"));
+        is_whole || is_event && value.get("data").is_some()
+    })
+}
+
+fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
+    let wanted = request.column.unwrap_or(COLUMNS[0].0);
+    let Some((_, member, what)) = COLUMNS.into_iter().find(|(name, ..)| *name == wanted) else {
+        return Err(Fault::no_column(wanted, &COLUMNS.map(|(name, ..)| name)));
+    };
+    let mut reading = Reading::default();
+    let mut intervals = 0;
+    for test in tests(content.values())? {
+        let parts = test.get("intervals").and_then(Value::as_array);
+        intervals += parts.map_or(0, Vec::len);
+        if test.get("error").is_some() {
+            reading.leave_out("tests that failed", 1);
+            continue;
+        }
+        let start = test.pointer("/start/test_start");
+        let (Some(start), Some(end)) = (start, test.get("end").and_then(Value::as_object)) else {
+            return Err(Fault::new(
+                "a JSON value that is no test of iperf3",
+                "give the files of different tools one by one",
+            ));
+        };
+        if end.is_empty() {
+            reading.leave_out("tests without an end", 1);
+            continue;
+        }
+        let directions = match number(start, "/bidir") {
+            Some(both) if both != 0.0 => {
+                [("", "from the client"), ("_bidir_reverse", "from the server")].as_slice()
+            }
+            _ => [("", "")].as_slice(),
+        };
+        for (suffix, direction) in directions {
+            let sum = end.get(&format!("{member}{suffix}"));
+            let Some(rate) = sum.and_then(|sum| number(sum, "/bits_per_second")) else {
+                let names: Vec<&str> = COLUMNS
+                    .iter()
+                    .filter(|(_, member, _)| end.contains_key(*member))
+                    .map(|(name, ..)| *name)
+                    .collect();
+                let what = format!("a test without `end.{member}{suffix}.bits_per_second`");
+                let next = match names.is_empty() {
+                    true => "measure again with `iperf3 -J`".to_owned(),
+                    false => format!("give --column with one of {}", names.join(", ")),
+                };
+                return Err(Fault::new(what, next));
+            };
+            let benchmark = reading.benchmark(Benchmark {
+                name: Some(name(start, direction)),
+                is_identity: true,
+                is_secondary: false,
+                quantity: Quantity::BIT_RATE,
+                what,
+                values: Vec::new(),
+            });
+            benchmark.values.push(rate);
+        }
+    }
+    reading.parts = (intervals > 0).then_some(("intervals", intervals));
+    Ok(reading)
+}
+
+/// Tests of a file. The events of `--json-stream` are collected into tests as `-J` writes them.
+fn tests(values: &[Value]) -> Result<Vec<Cow<'_, Value>>, Fault> {
+    let mut tests = Vec::new();
+    let mut open: Option<Value> = None;
+    let cut = || Fault::new("a test without its end", "remove it, or write the file again");
+    for value in values {
+        let (Some(event), Some(data)) = (text(value, "/event"), value.get("data")) else {
+            tests.push(Cow::Borrowed(value));
+            continue;
+        };
+        match (event, &mut open) {
+            ("start", None) => open = Some(json!({ "start": data, "intervals": [] })),
+            ("start", Some(_)) => return Err(cut()),
+            ("interval", Some(test)) => {
+                if let Some(intervals) = test["intervals"].as_array_mut() {
+                    intervals.push(data.clone());
+                }
+            }
+            ("error", Some(test)) => test["error"] = data.clone(),
+            ("end", Some(test)) => {
+                test["end"] = data.clone();
+                tests.extend(open.take().map(Cow::Owned));
+            }
+            ("interval" | "end", None) => {
+                let what = format!("an event `{event}` without the start of its test");
+                return Err(Fault::new(what, "write the file again, whole"));
+            }
+            _ => {}
+        }
+    }
+    match open {
+        Some(_) => Err(cut()),
+        None => Ok(tests),
+    }
+}
+
+/// Name of a test by its settings: `TCP, 4 streams, reverse`.
+fn name(start: &Value, direction: &str) -> String {
+    let mut name = text(start, "/protocol").unwrap_or("unknown protocol").to_owned();
+    match number(start, "/num_streams").unwrap_or(1.0) {
+        1.0 => {}
+        streams => name += &format!(", {streams} streams"),
+    }
+    if number(start, "/reverse").is_some_and(|reverse| reverse != 0.0) {
+        name += ", reverse";
+    }
+    match direction {
+        "" => name,
+        direction => format!("{name}, {direction}"),
+    }
+}

@@ -1,0 +1,94 @@
+//! testpmd.
+
+use super::*;
+
+/// `show port stats` of a port.
+fn shown(port: u32, packets: u64, pps: u64) -> String {
+    let hashes = "#".repeat(24);
+    format!(
+        "\n  {hashes} NIC statistics for port {port}  {hashes}\n  RX-packets: {packets}  RX-missed: \
+         0          RX-bytes:  0\n  RX-errors: 0\n  RX-nombuf:  0         \n  TX-packets: {packets} \
+         TX-errors: 0          TX-bytes:  0\n\n  Throughput (since last show)\n  Rx-pps:   {pps} \
+         Rx-bps:            0\n  Tx-pps:   {}          Tx-bps:            0\n  {}\n",
+        pps + 1,
+        "#".repeat(76)
+    )
+}
+
+/// Statistics at the end of a run.
+fn stopped(ports: &[(u32, u64)]) -> String {
+    let counters = |packets: u64| {
+        format!(
+            "  RX-packets: {packets}  RX-dropped: 0  RX-total: {packets}\n  TX-packets: {}  \
+             TX-dropped: 0  TX-total: {}\n",
+            packets - 1,
+            packets - 1
+        )
+    };
+    let dashes = "-".repeat(22);
+    let each = ports.iter().map(|(port, packets)| {
+        let counters = counters(*packets);
+        let border = "-".repeat(76);
+        format!("\n  {dashes} Forward statistics for port {port}  {dashes}\n{counters}  {border}\n")
+    });
+    let plus = "+".repeat(15);
+    let sum = ports.iter().map(|(_, packets)| packets).sum();
+    let title = "Accumulated forward statistics for all ports";
+    each.collect::<String>()
+        + &format!("\n  {plus} {title}{plus}\n{}  {}\n", counters(sum), "+".repeat(76))
+}
+
+#[test]
+fn rate_of_a_run_is_the_mean_of_its_statistics() {
+    let run = |pps: u64| {
+        let first = shown(0, 10, 0) + &shown(1, 10, 0);
+        let later = [pps - 10, pps + 10].map(|pps| shown(0, 20, pps) + &shown(1, 20, pps + 100));
+        format!("testpmd> start\n{first}{}testpmd> stop\n", later.concat())
+            + &stopped(&[(0, 1000), (1, 2000)])
+    };
+    // Both ports together: pps + pps + 100.
+    let input = usual(&(run(1000) + &run(1010) + &run(990))).unwrap();
+    assert_eq!(input.variants[0].values(), [2100.0, 2120.0, 2080.0]);
+    let note = "dir/a.out: testpmd, 3 runs of `all ports` (18 port statistics), packets per second \
+                received";
+    assert_eq!(input.notes[0], note);
+    let port = chosen(&(run(1000) + &run(1010)), only("port 1")).unwrap();
+    assert_eq!(port.variants[0].values(), [1100.0, 1110.0]);
+    let sent = chosen(&(run(1000) + &run(1010)), column("tx_pps")).unwrap();
+    // The first statistics have 1 packet per second sent here, so that they count.
+    assert_eq!(sent.variants[0].values()[0], (1.0 + 991.0 + 1011.0 + 1.0 + 1091.0 + 1111.0) / 3.0);
+}
+
+#[test]
+fn packets_are_compared_if_there_is_no_rate() {
+    let text = stopped(&[(0, 1000), (1, 500)]) + &stopped(&[(0, 1010), (1, 505)]);
+    let input = usual(&text).unwrap();
+    assert_eq!(input.variants[0].values(), [1500.0, 1515.0]);
+    assert!(input.notes[0].ends_with("packets received per run"), "{:?}", input.notes);
+    assert!(input.notes[1].contains("testpmd prints no time of a run"), "{:?}", input.notes);
+    assert_eq!(input.notes[2], "dir/a.out: --only also selects `port 0`, `port 1`");
+    let sent = chosen(&text, column("tx_packets")).unwrap();
+    assert_eq!(sent.variants[0].values(), [1499.0, 1514.0]);
+    let mixed = shown(0, 5, 900) + &text;
+    let refused = error(&mixed);
+    assert!(refused.contains("some runs have `show port stats` with a rate"), "{refused}");
+    let rate = chosen(&text, column("rx_pps"));
+    assert!(rate.unwrap_err().contains("run 1 has no `show port stats`; give --column"));
+}
+
+#[test]
+fn statistics_without_an_end_are_refused() {
+    let refused = error(&shown(0, 5, 900).repeat(3));
+    assert!(refused.contains("has no accumulated forward statistics"), "{refused}");
+    let text = stopped(&[(0, 1000)]).repeat(2);
+    let open = error(&(text.clone() + &shown(0, 5, 900)));
+    assert!(open.contains("record the output until `stop` or `quit`"), "{open}");
+    let idle = usual(&(text.clone() + &shown(0, 5, 0))).unwrap();
+    assert_eq!(idle.variants[0].values().len(), 2);
+    let cut = error(&text[..text.len() - 60]);
+    assert!(cut.contains("these statistics have no end"), "{cut}");
+    let joined = error(&(text[..text.len() - 78].to_owned() + &text));
+    assert!(joined.contains("these statistics have no end"), "{joined}");
+    let number = error(&text.replace("RX-packets: 1000", "RX-packets: 1k"));
+    assert!(number.contains("`RX-packets:` has no number"), "{number}");
+}
