@@ -13,6 +13,10 @@ use fwdlab_results::compare::{self, Question};
 /// per packet, one per line), a report's runs.csv, a store (run.sqlite or its directory),
 /// FILE:LABEL for one variant of these, or - for standard input. A single argument with several
 /// variants compares each with its baseline; two complete stores are compared variant by variant.
+///
+/// Results of iperf3 (-J), TRex (get_stats), testpmd, MoonGen, CSIT, hyperfine (--export-json),
+/// criterion (sample.json) and `go test -bench` are compared in their units; less is better for
+/// times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,6 +26,8 @@ Examples:
   fwdlab compare results/demo --baseline \"stateless, inet\"
   fwdlab compare results/demo:\"none, inet\" results/demo:\"none, inet6\"
   fwdlab compare old/results/demo results/demo --fail-on worse || echo slower
+  fwdlab compare before.json after.json               results of iperf3, hyperfine, ...
+  fwdlab compare old.txt new.txt --only BenchmarkLookup-8 --column B/op
   fwdlab compare results/demo --json | jq '.comparisons[].outcome.compared.verdict'")]
 pub(crate) struct Arguments {
     /// Files, stores, or one variant of them (FILE:LABEL)

@@ -229,3 +229,38 @@ fn compare_of_several_builds_uses_builds_as_units() {
     assert_eq!(again["label"], "after", "{again:#}");
     assert_eq!(again["outcome"]["compared"]["comparison"]["ratio"], answer["comparison"]["ratio"]);
 }
+
+/// Results of hyperfine for each command with its times.
+fn hyperfine(commands: &[(&str, [f64; 4])]) -> String {
+    let results = commands.iter().map(|(command, times)| {
+        serde_json::json!({ "command": command, "times": times, "exit_codes": [0, 0, 0, 0] })
+    });
+    serde_json::json!({ "results": results.collect::<Vec<_>>() }).to_string()
+}
+
+#[test]
+fn compare_judges_times_of_other_tools_by_their_direction() {
+    let lab = Lab::new(INSTANT);
+    let (slow, fast) = ([2.0, 2.02, 1.98, 2.01], [1.0, 1.01, 0.99, 1.005]);
+    lab.write("slow.json", &hyperfine(&[("a", slow)]));
+    lab.write("fast.json", &hyperfine(&[("b", fast)]));
+    lab.write("both.json", &hyperfine(&[("a", slow), ("b", fast)]));
+    let better = compare(&lab, &["slow.json", "fast.json", "--fail-on", "worse"]).expect(0).stdout;
+    assert!(better.contains("note: fast.json: hyperfine, 4 runs of `b`, seconds"), "{better}");
+    assert!(better.contains("One figure per run. All in seconds."), "{better}");
+    assert!(better.contains("better"), "{better}");
+    compare(&lab, &["fast.json", "slow.json", "--fail-on", "worse"]).expect(1);
+    compare(&lab, &["both.json", "--baseline", "b", "--fail-on", "worse"]).expect(1);
+    compare(&lab, &["both.json:a", "both.json:b", "--fail-on", "worse"]).expect(0);
+    compare(&lab, &["slow.json", "both.json", "--only", "a"]).expect(0);
+    let json = compare(&lab, &["slow.json", "fast.json", "--json"]).expect(0).json();
+    assert_eq!(json["unit"], "s");
+    assert_eq!(json["inputs"][0]["tool"], "hyperfine");
+    assert_eq!(json["comparisons"][0]["outcome"]["compared"]["verdict"], "better");
+    refused(&lab, &["slow.json", "both.json"], &["2 benchmarks", "next step", "--only"]);
+    refused(&lab, &["slow.json", "both.json", "--only", "c"], &["no benchmark `c`"]);
+    lab.write("list.pps", BEFORE);
+    refused(&lab, &["slow.json", "list.pps"], &["hyperfine", "next step"]);
+    lab.write("cut.json", &hyperfine(&[("a", slow)])[..40]);
+    refused(&lab, &["slow.json", "cut.json"], &["the file ends within JSON value 1"]);
+}

@@ -8,7 +8,7 @@
 use super::content::Content;
 use super::{Benchmark, Fault, Format, Reader, Reading, Request, excerpt};
 use crate::quantity::Quantity;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub(super) const READER: Reader =
     Reader { format: Format::Go, file: "go test -bench", recognises, read };
@@ -130,10 +130,17 @@ fn benchmarks(
         return Err(Fault::new(what, next));
     };
     let mut reading = Reading::default();
+    let has_unit = |run: &Run<'_>| run.values.iter().any(|(_, known)| *known == unit);
+    let with_unit: HashSet<String> =
+        runs.iter().filter(|run| has_unit(run)).map(|run| run.name.clone()).collect();
     for run in runs {
+        if !with_unit.contains(&run.name) {
+            reading.leave_out(format!("runs of benchmarks without {unit}"), 1);
+            continue;
+        }
         let value = run.values.iter().find(|(_, known)| *known == unit);
         let Some((value, _)) = value else {
-            let what = format!("this run has no value in {unit}, and others have");
+            let what = format!("this run has no value in {unit}, and others of it have");
             let next = "give the output of `go test -bench` whole, or another --column";
             return Err(Fault::at(run.line, what, next));
         };

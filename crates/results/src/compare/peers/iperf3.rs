@@ -20,6 +20,9 @@ const COLUMNS: [(&str, &str, &str); 3] = [
     ("sum", "sum", "in iperf3's old sum of sender and receiver"),
 ];
 
+/// End of the names of the other direction's sums.
+const REVERSE: &str = "_bidir_reverse";
+
 fn recognises(content: &Content<'_>) -> bool {
     content.has_value(|value| {
         let is_whole = ["start", "intervals", "end"].iter().all(|name| value.get(name).is_some());
@@ -53,11 +56,11 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             reading.leave_out("tests without an end", 1);
             continue;
         }
-        let directions = match number(start, "/bidir") {
-            Some(both) if both != 0.0 => {
-                [("", "from the client"), ("_bidir_reverse", "from the server")].as_slice()
-            }
-            _ => [("", "")].as_slice(),
+        // Old versions do not state in `test_start` that a test is bidirectional.
+        let is_both = end.keys().any(|name| name.ends_with(REVERSE));
+        let directions = match is_both {
+            true => [("", "from the client"), (REVERSE, "from the server")].as_slice(),
+            false => [("", "")].as_slice(),
         };
         for (suffix, direction) in directions {
             let sum = end.get(&format!("{member}{suffix}"));

@@ -2,7 +2,8 @@
 //! print.
 //!
 //! A run ends with its accumulated forward statistics. Its value is the rate received by all ports,
-//! the mean of the `show port stats` that preceded; without them the number of packets received.
+//! the mean of the `show port stats` that preceded, without the first; if there are none, the number
+//! of packets received.
 //! `--column` selects `tx` instead of `rx`, or packets; `--only` a port. Source: the testpmd user
 //! guide, `app/test-pmd/config.c` (`nic_stats_display`) and `testpmd.c` (`fwd_stats_display`) of
 //! DPDK.
@@ -67,13 +68,13 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             return Err(Fault::new(what, next));
         }
     }
-    let has_rates = |run: &Run| run.shown.values().flatten().any(|s| rate(s, "rx_pps") > 0.0);
+    let has_rates = |run: &Run| run.shown.values().any(|shown| shown.len() > 1);
     let column = match request.column {
         Some(column) => column,
         None if runs.iter().all(has_rates) => COLUMNS[0],
         None if !runs.iter().any(has_rates) => COLUMNS[2],
         None => {
-            let what = "some runs have `show port stats` with a rate, and some have none";
+            let what = "some runs have two `show port stats` or more, and some have not";
             return Err(Fault::new(what, "give --column rx_packets for packets per run"));
         }
     };
@@ -116,28 +117,29 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
 }
 
 impl Run {
-    /// Mean rate of each port. The first statistics of a session have no rate.
+    /// Mean rate of each port. The first statistics of a run are not of the run alone: their rate is
+    /// 0, or since the statistics of the run before.
     fn rates(&self, column: &str, number: usize) -> Result<BTreeMap<u32, f64>, Fault> {
+        let next = "give --column rx_packets for packets per run, or print them twice in each run";
         if self.shown.is_empty() {
-            let what = format!("run {number} has no `show port stats`");
-            return Err(Fault::new(what, "give --column rx_packets for packets per run"));
+            return Err(Fault::new(format!("run {number} has no `show port stats`"), next));
         }
         let mut rates = BTreeMap::new();
         for (port, shown) in &self.shown {
-            let known: Vec<&Stats> =
-                shown.iter().filter(|stats| stats.values.contains_key(column)).collect();
-            let Some(last) = known.last() else {
-                let what = format!("port {port} has no `Throughput (since last show)`");
+            let (Some(first), later @ [_, ..]) =
+                (shown.first(), shown.get(1..).unwrap_or_default())
+            else {
                 let line = shown.first().map_or(1, |stats| stats.line);
-                return Err(Fault::at(line, what, "give --column rx_packets for packets per run"));
+                let what = format!("run {number} has one `show port stats` of port {port}");
+                return Err(Fault::at(line, what, next));
             };
-            let moving: Vec<f64> =
-                known.iter().map(|stats| rate(stats, column)).filter(|rate| *rate > 0.0).collect();
-            let mean = match moving.len() {
-                0 => rate(last, column),
-                n => moving.iter().sum::<f64>() / n as f64,
+            let known: Option<Vec<f64>> =
+                later.iter().map(|stats| stats.values.get(column).copied()).collect();
+            let Some(known) = known else {
+                let what = format!("port {port} has no `Throughput (since last show)`");
+                return Err(Fault::at(first.line, what, next));
             };
-            rates.insert(*port, mean);
+            rates.insert(*port, known.iter().sum::<f64>() / known.len() as f64);
         }
         Ok(rates)
     }

@@ -29,6 +29,9 @@ fn each_line_is_a_run_of_its_benchmark() {
     assert_eq!(input.notes, expected);
     let memory = Choice { column: Some("B/op"), ..only(LOOKUP) };
     assert_eq!(chosen(OLD, memory).unwrap().variants[0].values(), [64.0; 3]);
+    let some = format!("{OLD}BenchmarkAdd-8 10 5 ns/op\n");
+    let input = chosen(&some, memory).unwrap();
+    assert!(input.notes[1].contains("1 runs of benchmarks without B/op"), "{:?}", input.notes);
     let unknown = chosen(OLD, column("MB/s")).unwrap_err();
     assert!(unknown.contains("--column with one of ns/op, B/op, allocs/op"), "{unknown}");
 }
@@ -70,7 +73,7 @@ fn cut_and_mixed_lines_are_refused() {
         ("BenchmarkX 1", "dir/a.out:3: a run without a value"),
         ("BenchmarkX x 5 ns/op", "the number of iterations is missing"),
         ("BenchmarkX 10 5", "a value without a unit"),
-        ("BenchmarkX 10 5 ns/", "this run has no value in ns/op, and others have"),
+        ("BenchmarkX 10 5 ns/", "this run has no value in ns/op, and others of it have"),
         ("BenchmarkX 10 5.x ns/op", "`5.x` is not a number"),
         ("cpu: a\ncpu: b\n", "`cpu` is `b` here and `a` before"),
     ] {

@@ -17,7 +17,7 @@ fn test(protocol: &str, streams: u32, bytes: u64) -> Value {
             "connected": [], "version": "iperf 3.16",
             "test_start": {
                 "protocol": protocol, "num_streams": streams, "blksize": 131072, "duration": 10,
-                "reverse": 0, "bidir": 0,
+                "reverse": 0,
             },
         },
         "intervals": [second(5.0), second(7.0)],
@@ -81,7 +81,6 @@ fn events_of_a_stream_are_tests() {
 #[test]
 fn both_directions_need_a_choice() {
     let mut both = test("TCP", 1, 1_000_000);
-    both["start"]["test_start"]["bidir"] = 1.into();
     both["end"]["sum_received_bidir_reverse"] = both["end"]["sum_received"].clone();
     both["end"]["sum_received_bidir_reverse"]["bits_per_second"] = 5.0.into();
     let text = appended(&[both.clone(), both]);

@@ -41,7 +41,8 @@ fn stopped(ports: &[(u32, u64)]) -> String {
 #[test]
 fn rate_of_a_run_is_the_mean_of_its_statistics() {
     let run = |pps: u64| {
-        let first = shown(0, 10, 0) + &shown(1, 10, 0);
+        // The first rate is of the time since the run before.
+        let first = shown(0, 10, 7) + &shown(1, 10, 7);
         let later = [pps - 10, pps + 10].map(|pps| shown(0, 20, pps) + &shown(1, 20, pps + 100));
         format!("testpmd> start\n{first}{}testpmd> stop\n", later.concat())
             + &stopped(&[(0, 1000), (1, 2000)])
@@ -55,8 +56,13 @@ fn rate_of_a_run_is_the_mean_of_its_statistics() {
     let port = chosen(&(run(1000) + &run(1010)), only("port 1")).unwrap();
     assert_eq!(port.variants[0].values(), [1100.0, 1110.0]);
     let sent = chosen(&(run(1000) + &run(1010)), column("tx_pps")).unwrap();
-    // The first statistics have 1 packet per second sent here, so that they count.
-    assert_eq!(sent.variants[0].values()[0], (1.0 + 991.0 + 1011.0 + 1.0 + 1091.0 + 1111.0) / 3.0);
+    assert_eq!(sent.variants[0].values(), [2102.0, 2122.0]);
+    // A second without packets is part of the run.
+    let stalled = run(1000).replace("Rx-pps:   1010", "Rx-pps:   0");
+    assert_eq!(values(&(stalled + &run(1000))), [495.0 + 1100.0, 2100.0]);
+    let once = shown(0, 5, 900) + &stopped(&[(0, 1000)]);
+    let refused = chosen(&(once.clone() + &once), column("rx_pps")).unwrap_err();
+    assert!(refused.contains("run 1 has one `show port stats` of port 0"), "{refused}");
 }
 
 #[test]
@@ -69,9 +75,9 @@ fn packets_are_compared_if_there_is_no_rate() {
     assert_eq!(input.notes[2], "dir/a.out: --only also selects `port 0`, `port 1`");
     let sent = chosen(&text, column("tx_packets")).unwrap();
     assert_eq!(sent.variants[0].values(), [1499.0, 1514.0]);
-    let mixed = shown(0, 5, 900) + &text;
+    let mixed = shown(0, 5, 900).repeat(2) + &text;
     let refused = error(&mixed);
-    assert!(refused.contains("some runs have `show port stats` with a rate"), "{refused}");
+    assert!(refused.contains("some runs have two `show port stats` or more"), "{refused}");
     let rate = chosen(&text, column("rx_pps"));
     assert!(rate.unwrap_err().contains("run 1 has no `show port stats`; give --column"));
 }
