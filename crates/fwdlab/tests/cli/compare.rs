@@ -257,10 +257,18 @@ fn compare_judges_times_of_other_tools_by_their_direction() {
     assert_eq!(json["unit"], "s");
     assert_eq!(json["inputs"][0]["tool"], "hyperfine");
     assert_eq!(json["comparisons"][0]["outcome"]["compared"]["verdict"], "better");
-    refused(&lab, &["slow.json", "both.json"], &["2 benchmarks", "next step", "--only"]);
+    refused(
+        &lab,
+        &["slow.json", "both.json"],
+        &["it has 2 benchmarks; give --only with one of `a`, `b`"],
+    );
     refused(&lab, &["slow.json", "both.json", "--only", "c"], &["no benchmark `c`"]);
     lab.write("list.pps", BEFORE);
-    refused(&lab, &["slow.json", "list.pps"], &["hyperfine", "next step"]);
+    refused(
+        &lab,
+        &["slow.json", "list.pps"],
+        &["slow.json is of hyperfine, and not all files are"],
+    );
     lab.write("cut.json", &hyperfine(&[("a", slow)])[..40]);
     refused(&lab, &["slow.json", "cut.json"], &["the file ends within JSON value 1"]);
 }

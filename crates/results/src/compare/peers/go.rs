@@ -26,6 +26,7 @@ const KNOWN: [(&str, bool); 6] = [
 /// A line of a benchmark.
 struct Run<'a> {
     name: String,
+    package: &'a str,
     values: Vec<(f64, &'a str)>,
     line: usize,
 }
@@ -76,21 +77,23 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             }
         }
     }
+    // A name is unique within its package.
+    if runs.iter().any(|run| run.package != runs[0].package) {
+        for run in &mut runs {
+            run.name = format!("{}.{}", run.package, run.name);
+        }
+    }
     let mut reading = benchmarks(runs, &directions, request.column)?;
     reading.leave_out("failed benchmarks", failed);
     Ok(reading)
 }
 
-fn run<'a>(line: &'a str, number: usize, package: &str) -> Result<Run<'a>, Fault> {
+fn run<'a>(line: &'a str, number: usize, package: &'a str) -> Result<Run<'a>, Fault> {
     let cut = |what: &str| {
         Fault::at(number, what, "give the output of `go test -bench` whole, one line per run")
     };
     let mut fields = line.split_whitespace();
-    let name = fields.next().unwrap_or_default();
-    let name = match package {
-        "" => name.to_owned(),
-        package => format!("{package}.{name}"),
-    };
+    let name = fields.next().unwrap_or_default().to_owned();
     if fields.next().and_then(|field| field.parse::<u64>().ok()).is_none() {
         return Err(cut("the number of iterations is missing"));
     }
@@ -104,7 +107,7 @@ fn run<'a>(line: &'a str, number: usize, package: &str) -> Result<Run<'a>, Fault
     }
     match values.is_empty() {
         true => Err(cut("a run without a value")),
-        false => Ok(Run { name, values, line: number }),
+        false => Ok(Run { name, package, values, line: number }),
     }
 }
 

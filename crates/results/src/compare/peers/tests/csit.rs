@@ -100,7 +100,7 @@ fn failed_and_unknown_cases_are_left_out_and_counted() {
     let several = lines(&[good.clone(), case("b", &mrr(&[1e6, 2e6]))]);
     let refused = compared([&several, &several], &Question::default()).unwrap_err();
     assert_eq!(refused, "old: it has 2 benchmarks; give --only with one of `a`, `b`");
-    let whole = lines(&[good.clone()]);
+    let whole = lines(std::slice::from_ref(&good));
     assert!(error(&whole[..whole.len() / 2]).contains("ends within JSON value 1"));
     let mut odd = good;
     odd["result"]["receive_rate"]["rate"]["unit"] = "kpps".into();

@@ -15,7 +15,7 @@ BenchmarkLookup-8   \t 1000000\t       980 ns/op\t      64 B/op\t       2 allocs
 PASS
 ok  \texample.org/route\t4.2s
 ";
-const LOOKUP: &str = "example.org/route.BenchmarkLookup-8";
+const LOOKUP: &str = "BenchmarkLookup-8";
 
 #[test]
 fn each_line_is_a_run_of_its_benchmark() {
@@ -40,6 +40,9 @@ fn each_line_is_a_run_of_its_benchmark() {
 fn several_benchmarks_need_a_choice() {
     let refused = compared([OLD, OLD], &Question::default()).unwrap_err();
     assert!(refused.starts_with("old: it has 2 benchmarks; give --only with one of"), "{refused}");
+    let two = format!("{OLD}{}", OLD.replace("example.org/route", "example.org/fib"));
+    let input = chosen(&two, only("example.org/fib.BenchmarkLookup-8")).unwrap();
+    assert_eq!(input.variants[0].values(), [1000.0, 1020.0, 980.0]);
     let other = OLD.replace("Lookup", "Remove").replace("BenchmarkInsert", "Other");
     let first = OLD.replace("BenchmarkInsert", "Other");
     let refused = compared([&first, &other], &Question::default()).unwrap_err();

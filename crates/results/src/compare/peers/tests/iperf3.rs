@@ -119,7 +119,7 @@ fn failed_tests_are_left_out_and_counted() {
     assert_eq!(counted(&reading(&text)), 3);
     let refused = error(&appended(&[failed]));
     assert!(refused.contains("no run of iperf3 is usable (1 tests that failed)"), "{refused}");
-    let one = error(&appended(&[good.clone()]));
+    let one = error(&appended(std::slice::from_ref(&good)));
     assert!(one.contains("scatter (2 intervals are parts of runs, not runs)"), "{one}");
     let whole = appended(&[good.clone(), good]);
     let cut = error(&whole[..whole.len() - 20]);
