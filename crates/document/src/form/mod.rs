@@ -9,6 +9,7 @@ pub mod junit;
 pub mod ktap;
 pub mod mail;
 pub mod markdown;
+pub mod openmetrics;
 pub mod text;
 
 use super::Document;
@@ -28,7 +29,7 @@ pub struct Form {
 }
 
 /// All forms.
-pub const FORMS: [Form; 10] = [
+pub const FORMS: [Form; 11] = [
     Form {
         name: "text",
         has_pictures: false,
@@ -88,6 +89,12 @@ pub const FORMS: [Form; 10] = [
         has_pictures: false,
         is_single: true,
         render: |document, _| github_action_benchmark::render(document),
+    },
+    Form {
+        name: "openmetrics",
+        has_pictures: false,
+        is_single: true,
+        render: |document, _| Ok(openmetrics::render(document)),
     },
 ];
 

@@ -31,7 +31,7 @@ fn single_document_formats_refuse_several_stores() {
     for store in ["stores/a", "stores/b"] {
         lab.fwdlab(&["run", "x.toml", "--out", store]).expect(0);
     }
-    for form in ["junit", "bencher", "github-action-benchmark"] {
+    for form in ["junit", "bencher", "github-action-benchmark", "openmetrics"] {
         let refused = lab.fwdlab(&["show", "stores", "--full", "--format", form]).expect(2);
         assert!(refused.stderr.contains("stores contains 2 stores"), "{}", refused.stderr);
         assert!(refused.stderr.contains("next step: name one of them"), "{}", refused.stderr);

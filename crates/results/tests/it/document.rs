@@ -62,7 +62,7 @@ fn added_column_appears_in_every_form() {
     let lines = text::lines(&document, 100, Detail::Whole).into_iter();
     forms.insert("text", lines.map(|line| line.text + "\n").collect());
     // These forms contain metrics, not statistics.
-    for form in ["bencher", "github-action-benchmark"] {
+    for form in ["bencher", "github-action-benchmark", "openmetrics"] {
         assert!(!forms.remove(form).expect("a form").contains("Hodge's g"), "{form}");
     }
     for (form, text) in forms {
@@ -168,6 +168,58 @@ fn dashboard_forms_contain_rates_and_ratios_with_bounds() {
     let empty = document(vec![Block::text("nothing")]);
     assert_eq!(render(&empty)["bencher"], "{}\n");
     assert_eq!(render(&empty)["github-action-benchmark"], "[]\n");
+    assert_eq!(render(&empty)["openmetrics"], "# EOF\n");
+}
+
+/// Checks the rules of OpenMetrics 1.0 that apply to gauges with one label: names, metadata before
+/// the samples, families in one piece, distinct labels, escapes, the end. Returns the samples.
+fn openmetrics(text: &str) -> BTreeMap<(String, String), f64> {
+    let body = text.strip_suffix("# EOF\n").expect("an end");
+    let (mut samples, mut families): (BTreeMap<_, _>, Vec<String>) = Default::default();
+    for line in body.lines() {
+        if let Some(metadata) = line.strip_prefix("# ") {
+            let words: Vec<&str> = metadata.splitn(3, ' ').collect();
+            let [kind, family, rest] = words[..] else { panic!("{line}") };
+            let first = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+            assert!(family.starts_with(first), "{line}");
+            assert!(family.chars().all(|c| first(c) || c.is_ascii_digit()), "{line}");
+            if kind == "TYPE" {
+                assert!(rest == "gauge" && !families.iter().any(|f| f == family), "{line}");
+                families.push(family.to_owned());
+            } else {
+                assert!(kind == "HELP" && families.last().is_some_and(|f| f == family), "{line}");
+            }
+            continue;
+        }
+        let (name, rest) = line.split_once("{benchmark=\"").expect("a label");
+        let (label, value) = rest.rsplit_once("\"} ").expect("a value");
+        assert!(families.last().is_some_and(|family| family == name), "{line}");
+        let mut rest = label.chars();
+        while let Some(c) = rest.next() {
+            let escaped = if c == '\\' { rest.next() } else { None };
+            assert!(c != '"' && (c != '\\' || matches!(escaped, Some('\\' | '"' | 'n'))), "{line}");
+        }
+        let value: f64 = value.parse().expect("a number");
+        assert!(samples.insert((name.to_owned(), label.to_owned()), value).is_none(), "{line}");
+    }
+    samples
+}
+
+#[test]
+fn openmetrics_form_follows_the_specification() {
+    let texts =
+        [("a \"b\" c\\d", "1000000\n1010000\n990000\n"), ("after", "900000\n905000\n895000\n")];
+    let results = compare_texts(&Question::default(), &texts).expect("an answer");
+    let samples = openmetrics(&render(&results.document())["openmetrics"]);
+    let sample = |name: &str, label: &str| samples[&(name.to_owned(), label.to_owned())];
+    let before = r#"a \"b\" c\\d"#;
+    assert_eq!(sample("fwdlab_forwarding_rate", before), 1e6);
+    assert_eq!(sample("fwdlab_forwarding_rate_lower", before), 990_000.0);
+    assert_eq!(sample("fwdlab_forwarding_rate_upper", "after"), 905_000.0);
+    let against = format!("after against {before}");
+    let ratio = sample("fwdlab_rate_ratio", &against);
+    assert!((ratio - 0.9).abs() < 1e-3, "{ratio}");
+    assert!(sample("fwdlab_rate_ratio_lower", &against) < ratio);
 }
 
 #[test]
@@ -222,7 +274,7 @@ fn conclusion_is_first_in_pages_and_last_in_terminals() {
     document.conclusion = vec![Block::remark(Remark::Caution, "in short")];
     for (form, text) in render(&document) {
         let first = match form {
-            "csv" | "json" | "bencher" | "github-action-benchmark" => continue,
+            "csv" | "json" | "bencher" | "github-action-benchmark" | "openmetrics" => continue,
             // The test forms omit the body.
             "ktap" | "junit" => text.contains("in short"),
             "text" | "narrow text" => text.find("the rest") < text.find("in short"),

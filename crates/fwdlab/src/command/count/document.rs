@@ -264,6 +264,7 @@ pub(super) mod tests {
             match form.name {
                 // Dashboards get the totals, test harnesses the verdict.
                 "bencher" | "github-action-benchmark" => assert!(text.contains("888.0"), "{text}"),
+                "openmetrics" => assert!(text.contains("} 888\n"), "{text}"),
                 "ktap" => assert!(text.contains("ok 1 6.2 against 6.1"), "{text}"),
                 "junit" => assert!(text.contains("6.2 against 6.1"), "{text}"),
                 "json" => assert!(text.contains("demux"), "{text}"),
