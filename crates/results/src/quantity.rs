@@ -85,7 +85,7 @@ impl Quantity {
         format!("{} {unit}", significant(value / size))
     }
 
-    /// Cell with a value. `Cell::None` if there is none.
+    /// Cell with a value. `Cell::None` without a value.
     pub(crate) fn cell(&self, value: f64) -> Cell {
         match self.is_packet_rate() {
             true => Cell::rate(value),

@@ -2,7 +2,7 @@
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>), e.g. for the textfile collector of
 //! `node_exporter`.
 //!
-//! Each measure is a gauge with the row as label `benchmark`; its bounds are gauges of their own.
+//! Each measure is a gauge with the row as label `benchmark`; separate gauges have its bounds.
 
 use super::json::rounded;
 use crate::Document;

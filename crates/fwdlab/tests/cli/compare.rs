@@ -65,7 +65,7 @@ fn compare_prints_two_files_in_every_format() {
     let same = compare(&lab, &["before.pps", "after.pps", "--format", "csv"]).expect(0).stdout;
     assert_eq!(same, csv);
     refused(&lab, &["before.pps", "after.pps", "--csv", "--json"], &["cannot be used with"]);
-    let forms = "[possible values: text, markdown, html, csv, mail, ktap, junit, json, bencher, github-action-benchmark]";
+    let forms = "[possible values: text, markdown, html, csv, mail, ktap, junit, json, bencher, github-action-benchmark, openmetrics]";
     refused(&lab, &["before.pps", "after.pps", "--format", "pdf"], &[forms]);
 }
 

@@ -58,8 +58,7 @@ pub struct Comparison {
     pub mde: f64,
     /// Joint confidence in percent of all comparisons made together.
     pub confidence: f64,
-    /// Confidence of this comparison's own interval in percent: Bonferroni's share of the level;
-    /// equal to [`Comparison::confidence`] for a single comparison.
+    /// Confidence of this comparison's own interval in percent: Bonferroni's share of the level.
     pub joint_confidence: f64,
     /// Margin of equivalence stated in advance, as a ratio (0.02 = 2 %).
     pub margin: f64,
@@ -71,8 +70,7 @@ pub struct Comparison {
     pub beside: Option<Estimate>,
     /// Robust secondary result (Hodges and Lehmann), if there are enough runs.
     pub robust: Option<Estimate>,
-    /// The same comparison by capacity, the rate in the device's best tenth. `None` if capacity is
-    /// meaningless (paced, imported).
+    /// The same comparison by capacity (rate in the best tenth). `None` if paced or imported.
     pub capacity: Option<Capacity>,
     /// Reason why most of the runs do not permit a verdict; `None` if they do.
     pub doubtful: Option<Doubtful>,
@@ -344,14 +342,9 @@ impl Comparison {
             _ => survives,
         };
         let has_capacity_within = self.capacity.is_none_or(|capacity| capacity.is_within_margin);
-        let (greater, smaller) = match self.is_smaller_better {
-            false => (Verdict::Better, Verdict::Worse),
-            true => (Verdict::Worse, Verdict::Better),
-        };
-        if is_there && self.ratio > 1.0 {
-            greater
-        } else if is_there && self.ratio < 1.0 {
-            smaller
+        if is_there && (self.ratio - 1.0).abs() > 0.0 {
+            let is_gain = (self.ratio > 1.0) != self.is_smaller_better;
+            if is_gain { Verdict::Better } else { Verdict::Worse }
         } else if self.is_within_margin() && has_capacity_within {
             Verdict::Equivalent
         } else {

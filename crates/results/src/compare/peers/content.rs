@@ -14,7 +14,7 @@ pub(super) enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// Parses a text that begins as JSON does. Values may follow each other, as of a program that
-    /// appends to a file; elements of an array at the top are values of their own.
+    /// appends to a file; elements of an array at the top are separate values.
     pub(super) fn of(text: &'a str) -> Result<Content<'a>, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let start = text.trim_start();

@@ -72,7 +72,7 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             continue;
         };
         let column = match request.column {
-            Some(wanted) => known.iter().find(|column| column.name == wanted).copied(),
+            Some(requested) => known.iter().find(|column| column.name == requested).copied(),
             None if kind == "ndrpdr" => {
                 let what = format!("`{}` has an NDR and a PDR", excerpt(name));
                 return Err(Fault::new(what, "give --column ndr or --column pdr"));

@@ -32,9 +32,9 @@ fn recognises(content: &Content<'_>) -> bool {
 }
 
 fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
-    let wanted = request.column.unwrap_or(COLUMNS[0].0);
-    let Some((_, member, what)) = COLUMNS.into_iter().find(|(name, ..)| *name == wanted) else {
-        return Err(Fault::no_column(wanted, &COLUMNS.map(|(name, ..)| name)));
+    let requested = request.column.unwrap_or(COLUMNS[0].0);
+    let Some((_, member, what)) = COLUMNS.into_iter().find(|(name, ..)| *name == requested) else {
+        return Err(Fault::no_column(requested, &COLUMNS.map(|(name, ..)| name)));
     };
     let mut reading = Reading::default();
     let mut intervals = 0;

@@ -148,7 +148,7 @@ impl Fault {
 }
 
 impl Reading {
-    /// Adds runs that are left out; no entry for none.
+    /// Adds runs that are left out; nothing for 0 runs.
     fn leave_out(&mut self, kind: impl Into<String>, runs: usize) {
         let kind = kind.into();
         match self.left_out.iter_mut().find(|(known, _)| *known == kind) {

@@ -98,7 +98,7 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             let next = "let the program end by itself, or remove the lines of this run";
             return Err(Fault::at(open.number, what, next));
         }
-        // The average of less than three seconds is none.
+        // The average of less than three seconds is not a number.
         let (good, short): (Vec<f64>, Vec<f64>) =
             values.into_iter().partition(|value| value.is_finite());
         reading.leave_out("runs that were too short for an average", short.len());
@@ -162,7 +162,7 @@ fn row(line: &str, number: usize, session: usize) -> Result<Line, Fault> {
     };
     let parse = |field: &str| {
         let field = field.trim();
-        // The sign of a number that is none depends on the machine.
+        // The sign of `nan` depends on the machine.
         let number_text = if field == "-nan" { "nan" } else { field };
         number_text.parse::<f64>().map_err(|_| {
             let what = format!("`{}` is not a number", excerpt(field));

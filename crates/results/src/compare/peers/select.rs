@@ -40,7 +40,7 @@ fn select(
     let error = |what: String, next: String| CompareError::input(path, None, what, next);
     let shown = path.display();
     let benchmarks = std::mem::take(&mut reading.benchmarks);
-    let is_wanted: Box<dyn Fn(&Benchmark) -> bool> = match choice.only {
+    let is_requested: Box<dyn Fn(&Benchmark) -> bool> = match choice.only {
         Some(only) => {
             let names: Vec<&str> =
                 benchmarks.iter().filter_map(|one| one.name.as_deref()).collect();
@@ -61,7 +61,7 @@ fn select(
         None => Box::new(|benchmark| !benchmark.is_secondary),
     };
     let (kept, other): (Vec<Benchmark>, Vec<Benchmark>) =
-        benchmarks.into_iter().partition(|benchmark| is_wanted(benchmark));
+        benchmarks.into_iter().partition(|benchmark| is_requested(benchmark));
     // Ports and sending counters are other values of the same runs.
     let (views, other): (Vec<Benchmark>, Vec<Benchmark>) =
         other.into_iter().partition(|benchmark| benchmark.is_secondary);
@@ -97,7 +97,7 @@ fn select(
             true => String::new(),
             false => format!("; left out: {}", left_out.join(", ")),
         };
-        let what = format!("one run{of} of {format} says nothing about scatter{parts}{left_out}");
+        let what = format!("one run{of} of {format} does not show the scatter{parts}{left_out}");
         let next =
             "measure it at least twice, better ten times, and append the results to one file";
         return Err(error(what, next.to_owned()));

@@ -2,7 +2,7 @@
 //! print.
 //!
 //! A run ends with its accumulated forward statistics. Its value is the rate received by all ports,
-//! the mean of the `show port stats` that preceded, without the first; if there are none, the number
+//! the mean of the `show port stats` that preceded, without the first; otherwise the number
 //! of packets received.
 //! `--column` selects `tx` instead of `rx`, or packets; `--only` a port. Source: the testpmd user
 //! guide, `app/test-pmd/config.c` (`nic_stats_display`) and `testpmd.c` (`fwd_stats_display`) of

@@ -46,10 +46,10 @@ fn ports(dump: &Value) -> Vec<(&str, &Value)> {
 }
 
 fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
-    let wanted = request.column.unwrap_or(COLUMNS[0].0);
-    let Some((column, quantity, what)) = COLUMNS.into_iter().find(|(name, ..)| *name == wanted)
+    let requested = request.column.unwrap_or(COLUMNS[0].0);
+    let Some((column, quantity, what)) = COLUMNS.into_iter().find(|(name, ..)| *name == requested)
     else {
-        return Err(Fault::no_column(wanted, &COLUMNS.map(|(name, ..)| name)));
+        return Err(Fault::no_column(requested, &COLUMNS.map(|(name, ..)| name)));
     };
     let mut dumps = Vec::new();
     for (at, dump) in (1..).zip(content.values()) {

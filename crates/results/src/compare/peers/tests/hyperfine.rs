@@ -98,7 +98,7 @@ fn unusable_files_are_refused() {
     summary.as_object_mut().unwrap().remove("times");
     let refused = error(&file(&[summary]));
     assert!(refused.contains("the result of `x` has no `times`"), "{refused}");
-    assert!(error(&file(&[result("x", &[1.0])])).contains("one run of x of hyperfine says"));
+    assert!(error(&file(&[result("x", &[1.0])])).contains("one run of x of hyperfine does not"));
     assert!(error(&file(&[result("x", &[1.0, 0.0])])).contains("run 2 of x has the value 0"));
     let twice = file(&[result("x", &SLOW), result("x", &SLOW)]);
     assert!(error(&twice).contains("`x` was measured twice"));
