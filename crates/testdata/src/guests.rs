@@ -5,8 +5,8 @@ use crate::skip::{skip, skip_without_data};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns a kernel to boot, from the directory `FWDLAB_KERNELS`; `None`, with a recorded skip and a
-/// failure in CI, without one.
+/// Returns a kernel to boot, from the directory `FWDLAB_KERNELS`; `None`, with a recorded skip and
+/// a failure in CI, without one.
 #[must_use]
 pub fn kernel() -> Option<PathBuf> {
     let found = find();

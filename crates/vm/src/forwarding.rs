@@ -104,8 +104,8 @@ fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
     commands
 }
 
-/// Sends bursts through a forwarding guest, and counts. Calls `report` with the number of each burst
-/// before it starts, from 1, and with `None` for the warm-up.
+/// Sends bursts through a forwarding guest, and counts. Calls `report` with the number of each
+/// burst before it starts, from 1, and with `None` for the warm-up.
 ///
 /// # Errors
 /// If the guest forwards nothing, does not come to rest, or is gone, or if QEMU does not count.

@@ -3,7 +3,7 @@
 //!
 //! The samples of a file are of one process. The name of the benchmark is in `benchmark.json` of
 //! the same directory. `estimates.json` has no samples. Source: the user guide of criterion.rs
-//! (file structure, sampling modes) and files that criterion.rs 0.5 writes.
+//! (file structure, sampling modes).
 
 use super::content::{Content, text};
 use super::{Benchmark, Fault, Format, Reader, Reading, Request};
