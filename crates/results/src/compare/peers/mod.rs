@@ -158,7 +158,7 @@ impl Reading {
         }
     }
 
-    /// Benchmark with the same name and meaning; added if there is none.
+    /// Benchmark with the same name and meaning; added if it is new.
     fn benchmark(&mut self, empty: Benchmark) -> &mut Benchmark {
         let is_same = |known: &Benchmark| {
             (&known.name, &known.quantity, known.what) == (&empty.name, &empty.quantity, empty.what)
