@@ -22,7 +22,7 @@
 //! wandering level, from which only abrupt changes stand out. The self-test counts the remaining
 //! false alarms on flat series, for each kind of noise.
 //!
-//! A series with a wide scatter cannot show a small step: [`detectable`] returns the required size.
+//! A series with a wide scatter cannot show a small step: `detectable` returns the required size.
 //!
 //! A change point only indicates a place to examine. A comparison of new runs must determine its
 //! size and whether it is real: the error probability of a change point is not controlled, because

@@ -111,8 +111,8 @@ fn option_of(mut options: &[u8], kind: u8) -> Option<[u8; 6]> {
     }
 }
 
-/// Creates a request for a gateway's MAC, to its known MAC or the whole link, if the interface has an
-/// address to send it from.
+/// Creates a request for a gateway's MAC, to its known MAC or the whole link, if the interface has
+/// an address to send it from.
 pub(in super::super) fn request(
     gateway: &Gateway,
     to: Option<[u8; 6]>,
