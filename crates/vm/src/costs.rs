@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Idle time that is compared with a packet. In it a guest's clock, with 250 to 1,000 ticks per
 /// second, executes more of each function that interrupts and the idle loop share with packets.
-const BACKGROUND_TIME: Duration = Duration::from_micros(750);
+pub const BACKGROUND_TIME: Duration = Duration::from_micros(750);
 
 /// Name of everything that runs outside of the kernel.
 pub const PROGRAMS: &str = "(programs)";
@@ -74,7 +74,7 @@ pub struct FunctionCost {
     /// Instructions per packet that the idle guest executes in the same time: median over the
     /// bursts.
     pub idle: f64,
-    /// True if the idle guest executes more in [`BACKGROUND_TIME`].
+    /// True if the idle guest executes more in [`BACKGROUND_TIME`] than a packet does.
     pub is_background: bool,
 }
 
