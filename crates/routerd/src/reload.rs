@@ -68,7 +68,7 @@ impl Running {
         self.reloads += 1;
         Ok((!late.is_empty()).then(|| {
             format!(
-                "worker {} goes on as before, until it comes to it: it has been busy for {PATIENCE:?}",
+                "worker {} still uses the earlier set-up: it has been busy for {PATIENCE:?}",
                 late.join(", ")
             )
         }))

@@ -25,7 +25,7 @@ fn main() {
         let (mut covered, mut bias, mut regular) = ([0; 2], [vec![], vec![]], [0; 2]);
         for seed in 0..count {
             let fixed = std::env::args().nth(2).is_some();
-            // Capacities are spread evenly over the logarithm, from 200,000 to 10 million.
+            // Log-uniform capacities, from 200,000 to 10 million.
             let at = (seed as f64 * 0.618_033_988_75).fract();
             let capacity = if fixed { 3.3e6 } else { 10_f64.powf(5.3 + 1.7 * at) };
             let law = Law { capacity, ..law };

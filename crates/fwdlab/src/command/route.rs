@@ -129,8 +129,8 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
             let setup = parse(file, files::read_regular(file));
             let reloaded = setup.and_then(|setup| running.reload(&setup));
             terminal::note(&match &reloaded {
-                Ok(_) => format!("goes on as {} says now", file.display()),
-                Err(error) => format!("goes on as before: {error:#}"),
+                Ok(_) => format!("continues with {}", file.display()),
+                Err(error) => format!("continues as before: {error:#}"),
             });
             reloaded.ok().flatten().iter().for_each(|late| terminal::note(late));
         }

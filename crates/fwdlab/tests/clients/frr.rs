@@ -89,7 +89,7 @@ impl Frr {
 
     /// Makes the router read its file again, and waits until it reports the new set-up.
     pub(crate) fn reload(&self, setup: &str) {
-        let answers = |frr: &Frr| frr.output().matches("goes on as").count();
+        let answers = |frr: &Frr| frr.output().matches("continues").count();
         let before = answers(self);
         self.write(setup);
         signal_hangup(self.router()).expect("it runs");

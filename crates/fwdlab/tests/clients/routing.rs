@@ -209,7 +209,7 @@ fn reload_loses_no_packet() {
     let (stats, output) = frr.end();
     let fact = stats.facts.iter().find(|(name, _)| name == "reloads");
     assert_eq!(fact.map(|(_, count)| count.as_str()), Some("9"), "{output}");
-    assert!(output.contains("goes on as before: routes: line 1"), "{output}");
+    assert!(output.contains("continues as before: routes: line 1"), "{output}");
 }
 
 /// The kernel sends no notification of next hops that disappear and return with a link. A host

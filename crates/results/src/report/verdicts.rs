@@ -105,7 +105,7 @@ fn verdicts_in(
     let [candidate, baseline] = match quantity.is_packet_rate() {
         true => [
             ("candidate_pps", "median rate of the variant"),
-            ("baseline_pps", "median rate of what it is held against"),
+            ("baseline_pps", "median rate of its baseline"),
         ],
         false => [
             ("candidate_value", "median value of the variant"),

@@ -460,7 +460,7 @@ fn name(device: Device, machine: Machine) -> String {
     add(device.scatter > STEADY, "its slices scatter by 6 %");
     add(device.sag > 0.0, "one-sided tails");
     add(device.bad_starts > 0.0, "5 % bad starts");
-    add(machine.steal > 0.0 && machine.reports_steal, "steal, told");
+    add(machine.steal > 0.0 && machine.reports_steal, "steal, recorded");
     add(machine.steal > 0.0 && !machine.reports_steal, "steal, hidden");
     add(machine.wave > 0.0, "a wave of 1 Hz, 3 %");
     add(machine.sender > 0.0, "an unsteady sender");
