@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 const FOLDER: &str = "crates/netio/bpf";
-const PROGRAMS: [&str; 3] = ["sender", "receiver", "redirect"];
+const PROGRAMS: [&str; 4] = ["sender", "receiver", "redirect", "forward"];
 /// File with the version of the clang that compiled the committed objects.
 const VERSION_FILE: &str = "CLANG_VERSION";
 

@@ -36,14 +36,22 @@ named! {
 }
 
 named! {
-    /// Processing of packets. Both paths produce identical frames.
+    /// Processing of packets. All paths produce identical frames.
     pub enum ForwardingPath default Fast {
         /// A batch at a time, in one pass, unless a packet needs special treatment; such packets
         /// take the full path. FreeBSD calls this `tryforward`.
         Fast = "fast",
         /// One packet at a time through the input, forwarding and output stages of a BSD kernel.
         Full = "full",
+        /// As [`ForwardingPath::Fast`], with known flows forwarded by an XDP program of the
+        /// interfaces.
+        Xdp = "xdp",
     }
+}
+
+impl ForwardingPath {
+    /// Paths within the router's process, which need no interfaces.
+    pub const IN_PROCESS: [ForwardingPath; 2] = [ForwardingPath::Fast, ForwardingPath::Full];
 }
 
 named! {

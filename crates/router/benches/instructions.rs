@@ -109,7 +109,7 @@ fn cases() -> Vec<Case> {
         let (expiring, nothing) = (false, false);
         let name = format!("{called} nothing");
         cases.push(Case { name, variant: plain, expiring, nothing: true });
-        for path in ForwardingPath::ALL {
+        for path in ForwardingPath::IN_PROCESS {
             for (firewall, rules) in [
                 (Standard::None, ""),
                 (Standard::Stateless, " stateless"),

@@ -6,6 +6,7 @@ mod captures;
 mod carriers;
 mod error;
 mod firewall;
+mod flows;
 mod host;
 mod interfaces;
 pub mod metrics;
@@ -24,6 +25,7 @@ use fwdlab_model::router::{FileWarning, InterfaceCounts, RouterSetup, RouterStat
 use fwdlab_netio::circuit::Circuit;
 use fwdlab_netio::files::WriteLosses;
 use fwdlab_netio::host::AllMulticast;
+use fwdlab_netio::xsk::FlowTable;
 use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::SharedFirewall;
@@ -58,6 +60,7 @@ pub struct Running {
     missed: Vec<Arc<[PortCounters]>>,
     interfaces: Vec<String>,
     wall: Option<Arc<SharedFirewall>>,
+    flows: Option<Arc<FlowTable>>,
     pool: Option<Arc<Pool>>,
     facts: Vec<(String, String)>,
     /// Parts of the set-up's files that are left out.
@@ -90,7 +93,10 @@ impl Running {
     /// # Errors
     /// User errors in `setup`, and missing requirements of the environment.
     pub fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
-        let Prepared { routing, interfaces, wall, pool, config, facts, warnings } = prepare(setup)?;
+        let Prepared { mut routing, interfaces, wall, pool, mut config, facts, warnings } =
+            prepare(setup)?;
+        let flows = flows::load(setup)?;
+        (config.flows, routing.flows) = (flows.clone(), flows.clone());
         let counters = Counters::new(setup.workers.into());
         let names = interfaces.iter().map(|named| named.name.clone()).collect();
         let mut running = Running {
@@ -99,6 +105,7 @@ impl Running {
             missed: Vec::new(),
             interfaces: names,
             wall,
+            flows,
             pool,
             facts,
             routing: Arc::new(Mutex::new(routing)),
@@ -159,7 +166,7 @@ impl Running {
         interfaces: &[NamedInterface],
         engines: Vec<Box<dyn Engine>>,
     ) -> anyhow::Result<()> {
-        let mut ports = ports::open(setup, interfaces)?;
+        let mut ports = ports::open(setup, interfaces, self.flows.as_ref())?;
         self.facts.extend(ports.facts);
         self.notes.append(&mut ports.notes);
         self.captures = ports.captures;
@@ -287,12 +294,13 @@ impl Running {
     /// # Errors
     /// Fails if a worker does not follow.
     pub fn forget_states(&self) -> anyhow::Result<()> {
-        match &self.wall {
-            Some(wall) if !wall.forget(FORGETTING) => {
-                Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
-            }
-            _ => Ok(()),
+        let forgotten = self.wall.as_ref().is_none_or(|wall| wall.forget(FORGETTING));
+        // Decisions by the removed states end now.
+        self.flows.iter().for_each(|flows| flows.invalidate());
+        if forgotten {
+            return Ok(());
         }
+        Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
     }
 
     /// Counters of the router so far.
@@ -342,7 +350,7 @@ impl Running {
         if self.reloads > 0 {
             facts.push(("reloads".into(), self.reloads.to_string()));
         }
-        RouterStats {
+        let stats = RouterStats {
             at_ns: clock::monotonic_ns(),
             received: snapshot.received(),
             forwarded: snapshot.total(Class::Forwarded),
@@ -364,6 +372,10 @@ impl Running {
                 .chain(self.losses.iter().filter_map(|losses| captures::unwritten(losses)))
                 .collect(),
             error: None,
+        };
+        match &self.flows {
+            Some(table) => flows::counted(stats, table),
+            None => stats,
         }
     }
 

@@ -15,10 +15,12 @@ use fwdlab_netio::pcap::PcapPort;
 use fwdlab_netio::spread::spread;
 use fwdlab_netio::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
 use fwdlab_netio::vlan;
-use fwdlab_netio::xsk::{Bind, XskConfig, XskPort, XskProgram};
+use fwdlab_netio::xsk::{Bind, FlowTable, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{Frame, NetioError, Port};
+use fwdlab_packet::forwarding::ForwardingPath;
 use fwdlab_packet::injection::Faults;
 use fwdlab_packet::rss::{SYMMETRIC_KEY, Toeplitz, queue_of};
+use fwdlab_router::path::Interface;
 use std::fs::File;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -73,6 +75,9 @@ pub(super) fn check(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyho
     for (entry, NamedInterface { interface, .. }) in setup.interfaces.iter().zip(interfaces) {
         let fault = |what: String| mistake(format!("interface {}: {what}", entry.name));
         valid_faults(entry).map_err(fault)?;
+        if setup.path == ForwardingPath::Xdp {
+            sees_all_frames(entry).map_or(Ok(()), |what| Err(fault(without_xdp(what))))?;
+        }
         if entry.port == PortKind::Xsk && interface.mtu > XSK_MTU_MAX {
             return Err(fault(too_long_for_xsk(interface.mtu)));
         }
@@ -100,6 +105,25 @@ fn too_long_for_xsk(mtu: u16) -> String {
     format!("AF_XDP has packets of up to {XSK_MTU_MAX} bytes, the MTU is {mtu}")
 }
 
+/// Something that needs every frame of an interface.
+fn sees_all_frames(entry: &InterfaceSetup) -> Option<&'static str> {
+    let has = [
+        (entry.capture.is_some(), "capture"),
+        (entry.trace.is_some(), "trace"),
+        (entry.faults.is_some(), "faults"),
+        (entry.sent_faults.is_some(), "sent_faults"),
+        (matches!(entry.port, PortKind::Packet | PortKind::Pcap), "port"),
+    ];
+    has.into_iter().find_map(|(is_there, what)| is_there.then_some(what))
+}
+
+fn without_xdp(what: &str) -> String {
+    format!(
+        "`{what}` needs frames that the XDP program of `path = \"xdp\"` forwards itself\n  \
+         next step: omit `{what}`, or set path = \"fast\""
+    )
+}
+
 /// A file has one beginning.
 const ONE_READER: &str = "a file is read by one worker: write workers = 1";
 
@@ -113,7 +137,11 @@ fn valid_faults(entry: &InterfaceSetup) -> Result<(), String> {
 ///
 /// # Errors
 /// User errors, and missing requirements of the environment.
-pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow::Result<Ports> {
+pub(super) fn open(
+    setup: &RouterSetup,
+    interfaces: &[NamedInterface],
+    flows: Option<&Arc<FlowTable>>,
+) -> anyhow::Result<Ports> {
     check(setup, interfaces)?;
     let workers = usize::from(setup.workers);
     let mut all = Ports {
@@ -147,7 +175,7 @@ pub(super) fn open(setup: &RouterSetup, interfaces: &[NamedInterface]) -> anyhow
         let completed: Option<Arc<AtomicU64>> =
             (entry.checksums == ChecksumKind::Complete).then(Arc::default);
         let OpenedPorts { mut ports, kind, beside_kernel, instead, capture } =
-            queues(entry, (number, interface.mtu), workers, completed.as_ref(), &vlans)?;
+            queues(entry, (number, interface), workers, completed.as_ref(), (&vlans, flows))?;
         all.captures.extend(capture);
         let name = &entry.name;
         if entry.port != PortKind::Pcap {
@@ -295,11 +323,12 @@ pub(super) fn kernel_forwards() -> Option<&'static str> {
 /// One port for each worker, and their kind.
 fn queues(
     entry: &InterfaceSetup,
-    (number, mtu): (u8, u16),
+    (number, interface): (u8, &Interface),
     workers: usize,
     completed: Option<&Arc<AtomicU64>>,
-    vlans: &[(u16, u8)],
+    (vlans, flows): (&[(u16, u8)], Option<&Arc<FlowTable>>),
 ) -> anyhow::Result<OpenedPorts> {
+    let mtu = interface.mtu;
     let opened = |(ports, kind)| OpenedPorts {
         ports,
         kind,
@@ -314,8 +343,19 @@ fn queues(
             "interface {name}: {error}\n  next step: `fwdlab doctor` says which ports this machine has"
         ))
     };
+    let xsk = || {
+        let program = match flows {
+            None => XskProgram::attach(name, workers as u32, None)?,
+            Some(flows) => {
+                let is_incomplete = completed.is_some() && is_virtual(name);
+                let port = (number, interface.mac);
+                XskProgram::attach_forwarding(flows, name, port, is_incomplete, None)?
+            }
+        };
+        xsk(&program, number, workers)
+    };
     match entry.port {
-        PortKind::Xsk => Ok(opened(xsk(name, number, workers).map_err(refused)?)),
+        PortKind::Xsk => Ok(opened(xsk().map_err(refused)?)),
         PortKind::Packet => {
             Ok(with_kernel(packet(name, (number, mtu), workers, completed).map_err(refused)?))
         }
@@ -323,7 +363,7 @@ fn queues(
             let tried = match () {
                 () if mtu > XSK_MTU_MAX => Err(too_long_for_xsk(mtu)),
                 () if !vlans.is_empty() => Err(vlans::NO_XSK.to_owned()),
-                () => xsk(name, number, workers).map_err(|error| error.to_string()),
+                () => xsk().map_err(|error| error.to_string()),
             };
             let why = match tried {
                 Ok(ports) => return Ok(opened(ports)),
@@ -345,12 +385,15 @@ fn queues(
     }
 }
 
-fn xsk(name: &str, number: u8, workers: usize) -> Result<(Vec<Box<dyn Port>>, String), NetioError> {
-    let program = XskProgram::attach(name, workers as u32, None)?;
+fn xsk(
+    program: &XskProgram,
+    number: u8,
+    workers: usize,
+) -> Result<(Vec<Box<dyn Port>>, String), NetioError> {
     let mut zero_copy = true;
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for queue in 0..workers as u32 {
-        let port = XskPort::open(&XskConfig { queue, number, bind: Bind::Auto }, &program)?;
+        let port = XskPort::open(&XskConfig { queue, number, bind: Bind::Auto }, program)?;
         zero_copy &= port.is_zero_copy()?;
         ports.push(Box::new(port));
     }

@@ -7,6 +7,7 @@
 use super::firewall::rules;
 use super::{Prepared, Running, mistake, prepare};
 use fwdlab_model::router::{InterfaceSetup, RouterSetup};
+use fwdlab_packet::forwarding::ForwardingPath::Xdp;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,7 @@ impl Running {
         let mut current = self.locked();
         routing.neighbours.learn_from(&current.neighbours);
         config.neighbours = routing.neighbours.clone();
+        (config.flows, routing.flows) = (self.flows.clone(), self.flows.clone());
         routing.follow(current.kernel().clone()).map_err(anyhow::Error::msg)?;
         let engines = self.engines(&config, &routing, wall.as_ref())?;
         let advertiser = config.advertiser.clone();
@@ -87,6 +89,7 @@ fn can_follow(before: &RouterSetup, after: &RouterSetup) -> anyhow::Result<()> {
         (old.2 == new.2, "rss"),
         (old.3 == new.3, "circuits"),
         (old.4 == new.4, "[host]"),
+        ((before.path == Xdp) == (after.path == Xdp), "path from or to xdp"),
         (before.interfaces.len() == after.interfaces.len(), "the number of interfaces"),
     ] {
         if !is_same {

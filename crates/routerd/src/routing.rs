@@ -3,6 +3,7 @@
 use super::interfaces::{self, NamedInterface};
 use super::tables::{SetUpRoutes, Source, Tables};
 use fwdlab_netio::netlink::RouteEvent;
+use fwdlab_netio::xsk::FlowTable;
 use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
 use fwdlab_router::path::Neighbours;
 use fwdlab_router::routes::kernel::{Changed, KernelRoutes};
@@ -21,6 +22,8 @@ pub(super) struct Routing {
     interfaces: Vec<NamedInterface>,
     written: Option<SetUpRoutes>,
     kernel: KernelRoutes,
+    /// Flows that depend on the tables.
+    pub(super) flows: Option<Arc<FlowTable>>,
 }
 
 impl Routing {
@@ -31,7 +34,17 @@ impl Routing {
     ) -> Routing {
         let Tables { inet, inet6, next_hops, written, .. } = tables;
         let (known, kernel) = (next_hops.vias().len(), KernelRoutes::default());
-        Routing { inet, inet6, next_hops, known, neighbours, interfaces, written, kernel }
+        Routing {
+            inet,
+            inet6,
+            next_hops,
+            known,
+            neighbours,
+            interfaces,
+            written,
+            kernel,
+            flows: None,
+        }
     }
 
     /// Number of kernel routes in use.
@@ -208,6 +221,9 @@ impl Routing {
         }
         if !inet6.is_empty() {
             self.inet6.update(inet6);
+        }
+        if let Some(flows) = &self.flows {
+            flows.invalidate();
         }
     }
 }

@@ -1,12 +1,15 @@
-//! The kernel as a forwarder: one frame in, all resulting frames out.
+//! The kernel as a forwarder, or `fwdlab route` in its place: one frame in, all resulting frames out.
 
 use crate::packets::{Mark, mark_of, marks};
 use crate::seen::{Seen, Side};
-use crate::setup::KERNEL;
+use crate::setup::{KERNEL, routed};
+use fwdlab_model::router::RouterStats;
 use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
 use fwdlab_netio::{Batch, NetNs, Port, affinity, clock};
+use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -18,10 +21,20 @@ pub(crate) struct Kernel {
     /// Declared before the namespaces, so that they are closed before these are removed.
     near: PacketPort,
     far: PacketPort,
+    router: Option<Child>,
     namespaces: Namespaces,
 }
 
 struct Namespaces([String; 2]);
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if let Some(mut router) = self.router.take() {
+            let _ = router.kill();
+            let _ = router.wait();
+        }
+    }
+}
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
@@ -53,7 +66,51 @@ impl Kernel {
             ends.run(move || PacketPort::open(&config)).expect("a port")
         };
         let (near, far) = (open("g0", Side::Near), open("r0", Side::Far));
-        Some(Kernel { near, far, namespaces })
+        Some(Kernel { near, far, router: None, namespaces })
+    }
+
+    /// Sets `fwdlab route` up in the kernel's place, with sockets on its interfaces; `None` if that
+    /// is impossible. With `polls` both ends take frames that an XDP program redirects to them.
+    pub(crate) fn replaced(path: &str, directory: &Path, polls: bool) -> Option<Kernel> {
+        let mut kernel = Kernel::new()?;
+        let Namespaces([_, router]) = &kernel.namespaces;
+        let off = "net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0";
+        assert!(sh(&format!("ip netns exec {router} sysctl -qw {off}")));
+        // A veth takes redirected frames only if its other end polls.
+        let Namespaces([ends, router]) = &kernel.namespaces;
+        for interface in ["g0", "r0"].iter().filter(|_| polls) {
+            assert!(sh(&format!("ip netns exec {ends} ethtool -K {interface} gro on")));
+        }
+        let file = directory.join("router.toml");
+        fs::write(&file, routed(path)).expect("a file");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", router, env!("CARGO_BIN_EXE_fwdlab"), "route"]);
+        let child = command.arg(file).arg("--json").stdout(Stdio::piped()).spawn();
+        kernel.router = Some(child.expect("ip starts"));
+        // It forwards as soon as a mark arrives.
+        let [near, _] = marks(0);
+        let deadline = clock::monotonic_ns() + PATIENCE_NS;
+        let mut batch = Batch::new();
+        loop {
+            assert!(clock::monotonic_ns() < deadline, "the router does not forward");
+            kernel.send(Side::Near, &[&near]);
+            kernel.near.wait(Duration::from_millis(50)).expect("waiting");
+            kernel.near.receive(&mut batch).expect("receiving");
+            if batch.frames().iter().any(|frame| mark_of(frame.bytes()).is_some()) {
+                break;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        while kernel.near.receive(&mut batch).expect("receiving") > 0 {}
+        Some(kernel)
+    }
+
+    /// Ends the router in the kernel's place; returns its counters.
+    pub(crate) fn end(&mut self) -> RouterStats {
+        let router = self.router.take().expect("a router");
+        assert!(sh(&format!("kill -INT {}", router.id())));
+        let output = router.wait_with_output().expect("its end");
+        serde_json::from_slice(&output.stdout).expect("a line of JSON")
     }
 
     /// Replaces the filter by these rules of nft(8).
@@ -70,12 +127,41 @@ impl Kernel {
 
     /// Sends a frame in at a side, and returns all resulting frames.
     pub(crate) fn forward(&mut self, number: u32, side: Side, frame: &[u8]) -> Vec<Seen> {
-        let [to_near, to_far] = marks(number);
+        let [mut to_near, mut to_far] = marks(number);
+        if self.router.is_some() {
+            // Bytes after a packet, which the XDP program leaves to the process: marks do not
+            // overtake other frames.
+            for mark in [&mut to_near, &mut to_far] {
+                mark.extend([0; 8]);
+            }
+        }
         self.send(side, &[frame]);
+        if self.router.is_some() {
+            // Fragments and redirects are sent after the batch of their packet.
+            std::thread::sleep(Duration::from_millis(3));
+        }
         self.send(Side::Near, &[&to_near, &to_far]);
         let mut seen = Vec::new();
         until_marked(&mut self.near, Side::Near, number, &mut seen);
         until_marked(&mut self.far, Side::Far, number, &mut seen);
+        seen
+    }
+
+    /// Sends a frame in at the near side, without marks, and returns the frames that come out at
+    /// the far side soon.
+    pub(crate) fn forward_some(&mut self, frame: &[u8]) -> Vec<Seen> {
+        self.send(Side::Near, &[frame]);
+        let (mut batch, mut seen) = (Batch::new(), Vec::new());
+        for _ in 0..5 {
+            self.far.wait(Duration::from_millis(10)).expect("waiting");
+            self.far.receive(&mut batch).expect("receiving");
+            let frames = batch.frames().iter().map(|frame| frame.bytes());
+            let frames = frames.filter(|bytes| !is_group_report(bytes));
+            seen.extend(frames.map(|bytes| Seen { side: Side::Far, bytes: bytes.to_vec() }));
+            if !seen.is_empty() {
+                break;
+            }
+        }
         seen
     }
 

@@ -51,6 +51,7 @@ mod packets;
 mod router;
 mod seen;
 mod setup;
+mod xdp;
 
 use cases::{Case, Expected};
 use kernel::Kernel;

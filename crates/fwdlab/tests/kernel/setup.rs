@@ -142,3 +142,15 @@ mac = "02:00:00:00:00:20"
 address = "2001:2:0:8000::2"
 mac = "02:00:00:00:00:20"
 "#;
+
+/// The same for `fwdlab route` in the kernel's place, between d0 and d1.
+pub(crate) fn routed(path: &str) -> String {
+    let is_of_files = |line: &&str| line.starts_with("input") || line.starts_with("output");
+    let lines = ROUTER.lines().filter(|line| !is_of_files(line));
+    let text = lines.fold(String::new(), |text, line| text + line + "\n");
+    text.replace("$PATH", path)
+        .replace("$RULES", "")
+        .replace("port = \"pcap\"", "port = \"xsk\"\nchecksums = \"trust\"")
+        .replace("\"near\"", "\"d0\"")
+        .replace("\"far\"", "\"d1\"")
+}

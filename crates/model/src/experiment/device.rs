@@ -6,8 +6,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, Directions, DutKind, Family, Firewall, FirewallProgram, GeneratorKind, Nat, Reboot,
-    Revision, Settings, TestbedKind,
+    Checks, Directions, DutKind, Family, Firewall, FirewallProgram, ForwardingPath, GeneratorKind,
+    Nat, Reboot, Revision, RouterPort, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -259,6 +259,20 @@ static NEEDS: &[Need] = &[
         },
         otherwise: "has no effect without a stateful firewall",
         help: "write firewall = \"stateful\" in [dut], or beside it in the level",
+    },
+    Need {
+        keys: &["path"],
+        met: |settings| {
+            let router = &settings.dut.router;
+            router.path != ForwardingPath::Xdp
+                || !is_router(settings)
+                || (settings.testbed.kind != TestbedKind::Memory
+                    && router.port != RouterPort::Packet
+                    && !router.entropy_harvest)
+        },
+        otherwise: "= \"xdp\" has no effect without AF_XDP ports, or while every packet is \
+                    harvested",
+        help: "write kind = \"netns\" in [testbed], and leave `port` and `entropy_harvest` out",
     },
     Need {
         keys: &["port", "engine"],

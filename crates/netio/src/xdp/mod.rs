@@ -19,6 +19,7 @@ pub(crate) use sender::interface_index;
 use crate::NetioError;
 use aya::Ebpf;
 use aya::maps::{Map, MapData};
+use aya::programs::Xdp;
 
 pub(crate) fn array_of<'a>(
     object: &'a Ebpf,
@@ -28,4 +29,13 @@ pub(crate) fn array_of<'a>(
         Some(Map::Array(data)) => Ok(data),
         _ => Err(NetioError::Bpf { what: "reading a BPF object", why: format!("no map {name}") }),
     }
+}
+
+/// XDP program of an object.
+pub(crate) fn program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, NetioError> {
+    object
+        .program_mut(name)
+        .ok_or(NetioError::Bpf { what: "reading a BPF object", why: "no program".into() })?
+        .try_into()
+        .map_err(|e: aya::programs::ProgramError| NetioError::bpf("reading a BPF object", &e))
 }

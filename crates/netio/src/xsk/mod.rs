@@ -10,6 +10,7 @@
 //! sends through a veth arrive with a partial checksum unless offload is off (`ethtool -K NAME tx
 //! off`).
 
+mod flows;
 mod port;
 mod program;
 mod ring;
@@ -17,6 +18,7 @@ mod sender;
 mod socket;
 mod umem;
 
+pub use flows::{FlowCount, FlowKey, FlowLink, FlowTable, PortCount};
 pub use port::{Bind, XskConfig, XskPort};
 pub use program::XskProgram;
 pub use sender::sender;

@@ -1,9 +1,12 @@
-//! The BPF program that passes an interface's frames to the ports of its queues.
+//! The BPF program of an interface: passes its frames to the ports of its queues, or forwards some
+//! of them itself ([`FlowTable`]).
 
+use super::flows::{FlowPort, FlowTable};
 use crate::NetioError;
-use crate::xdp::{Mapped, XdpMode, array_of};
+use crate::xdp::{Mapped, XdpMode, array_of, interface_index, program};
 use aya::maps::{Map, XskMap};
 use aya::programs::Xdp;
+use aya::programs::xdp::XdpLink;
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,9 +25,21 @@ struct Shared {
     interface: String,
     queues: u32,
     mode: XdpMode,
-    unserved: Mapped<u64>,
-    // Holds program and link; dropping it detaches.
-    object: Mutex<Ebpf>,
+    /// Place of queue 0 in the map of sockets.
+    first_socket: u32,
+    unserved: Arc<Mapped<u64>>,
+    object: Arc<Mutex<Ebpf>>,
+    // Dropping it detaches.
+    _link: XdpLink,
+    forwarding: Option<(Arc<FlowTable>, FlowPort)>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some((table, port)) = &self.forwarding {
+            table.unregister(port);
+        }
+    }
 }
 
 impl XskProgram {
@@ -44,32 +59,61 @@ impl XskProgram {
         queues: u32,
         mode: Option<XdpMode>,
     ) -> Result<XskProgram, NetioError> {
-        let failed = |e: &dyn std::error::Error| NetioError::bpf("attaching the BPF redirect", e);
         let queues = queues.max(1);
+        let failed = |e: &dyn std::error::Error| NetioError::bpf("loading the BPF redirect", e);
         let mut object = EbpfLoader::new()
             .map_max_entries("sockets", queues)
             .load(OBJECT)
-            .map_err(|e| NetioError::bpf("loading the BPF redirect", &e))?;
-        let unserved = Mapped::new(array_of(&object, "unserved")?.fd(), 1)?;
-        let program: &mut Xdp = object
-            .program_mut("redirect_to_port")
-            .ok_or(NetioError::Bpf { what: "reading a BPF object", why: "no program".into() })?
-            .try_into()
-            .map_err(|e: aya::programs::ProgramError| failed(&e))?;
-        program.load().map_err(|e| NetioError::bpf("loading the BPF redirect", &e))?;
-        let mut attach = |mode: XdpMode| program.attach(interface, mode.into()).map(|_| mode);
-        let mode = match mode {
-            Some(mode) => attach(mode),
-            None => attach(XdpMode::Driver).or_else(|_| attach(XdpMode::Generic)),
-        };
-        let mode = mode.map_err(|e| failed(&e))?;
+            .map_err(|e| failed(&e))?;
+        let unserved = Arc::new(Mapped::new(array_of(&object, "unserved")?.fd(), 1)?);
+        let program = program(&mut object, "redirect_to_port")?;
+        program.load().map_err(|e| failed(&e))?;
+        let (mode, link) = link(program, interface, mode)?;
         Ok(XskProgram {
             shared: Arc::new(Shared {
                 interface: interface.into(),
                 queues,
                 mode,
+                first_socket: 0,
                 unserved,
-                object: Mutex::new(object),
+                object: Arc::new(Mutex::new(object)),
+                _link: link,
+                forwarding: None,
+            }),
+        })
+    }
+
+    /// As [`XskProgram::attach`], with the program that forwards the flows of `table`. `number` is
+    /// the router's port, and `mac` its MAC. With `incomplete_checksums` the program leaves packets
+    /// whose checksum a stack has left to the device to the router.
+    ///
+    /// # Errors
+    /// As [`XskProgram::attach`]; also if the port is not one of the table's.
+    pub fn attach_forwarding(
+        table: &Arc<FlowTable>,
+        interface: &str,
+        (number, mac): (u8, [u8; 6]),
+        incomplete_checksums: bool,
+        mode: Option<XdpMode>,
+    ) -> Result<XskProgram, NetioError> {
+        let index = interface_index(interface)?;
+        let port = FlowPort { number, index, mac, incomplete_checksums };
+        let first_socket = table.register(&port)?;
+        let attached = {
+            let mut object = table.object().lock().unwrap_or_else(PoisonError::into_inner);
+            program(&mut object, "forward").and_then(|program| link(program, interface, mode))
+        };
+        let (mode, link) = attached.inspect_err(|_| table.unregister(&port))?;
+        Ok(XskProgram {
+            shared: Arc::new(Shared {
+                interface: interface.into(),
+                queues: table.queues(),
+                mode,
+                first_socket,
+                unserved: Arc::clone(table.unserved()),
+                object: Arc::clone(table.object()),
+                _link: link,
+                forwarding: Some((Arc::clone(table), port)),
             }),
         })
     }
@@ -89,7 +133,7 @@ impl XskProgram {
         self.shared.queues
     }
 
-    /// Frames received on queues without a port, and dropped.
+    /// Frames received on queues without a port, and dropped; of all interfaces of a [`FlowTable`].
     pub fn unserved(&self) -> u64 {
         self.shared.unserved.read(0)
     }
@@ -101,7 +145,22 @@ impl XskProgram {
         let Some(map @ Map::XskMap(_)) = object.map_mut("sockets") else { return Err(why()) };
         let mut sockets = XskMap::try_from(map).map_err(|_| why())?;
         sockets
-            .set(queue, socket.as_raw_fd(), 0)
+            .set(self.shared.first_socket + queue, socket.as_raw_fd(), 0)
             .map_err(|e| NetioError::bpf("registering an AF_XDP socket", &e))
     }
+}
+
+/// Attaches a loaded program; returns the hook and the link that keeps it there.
+fn link(
+    program: &mut Xdp,
+    interface: &str,
+    mode: Option<XdpMode>,
+) -> Result<(XdpMode, XdpLink), NetioError> {
+    let mut attach = |mode: XdpMode| program.attach(interface, mode.into()).map(|id| (mode, id));
+    let attached = match mode {
+        Some(mode) => attach(mode),
+        None => attach(XdpMode::Driver).or_else(|_| attach(XdpMode::Generic)),
+    };
+    let attached = attached.and_then(|(mode, id)| Ok((mode, program.take_link(id)?)));
+    attached.map_err(|e| NetioError::bpf("attaching a BPF program", &e))
 }

@@ -1,6 +1,7 @@
 //! Filters batches of packets by rules and states.
 
 mod connections;
+mod credit;
 mod forget;
 mod handover;
 mod icmp_errors;
@@ -17,7 +18,7 @@ use super::states::{
     StateConfig, States, Work, WorkerTables,
 };
 use super::stats::{Counts, RuleTally, Totals};
-use crate::path::{self, HeldBack};
+use crate::path::{self, FlowUse, HeldBack};
 use fwdlab_netio::frame::Frame;
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
@@ -72,6 +73,8 @@ struct BatchState {
     inet6: Queries<5>,
     /// Packets of connections that have a state.
     known: u64,
+    /// Packets of connections whose state is steady.
+    steady: u64,
     /// Packets dropped for other reasons than rules, since the last [`Firewall::take_held_back`].
     held_back: HeldBack,
     was_full: bool,
@@ -97,7 +100,7 @@ impl path::Firewall for Filter {
             self.follow();
         }
         let Filter { shared, own, flows, scratch, counts, .. } = self;
-        scratch.known = 0;
+        (scratch.known, scratch.steady) = (0, 0);
         if shared.rules_in.is_empty() && !shared.keeps {
             return among;
         }
@@ -175,6 +178,14 @@ impl path::Firewall for Filter {
             direction,
         };
         evaluation.by_rules_alone() != 0
+    }
+
+    fn steady(&self) -> u64 {
+        self.steady_packets()
+    }
+
+    fn credit(&mut self, uses: &[FlowUse], now_ns: u64) -> u64 {
+        self.credit_flows(uses, now_ns)
     }
 
     fn take_held_back(&mut self) -> HeldBack {
@@ -296,6 +307,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             }
         }
         self.evaluation.scratch.known = cached;
+        self.evaluation.scratch.steady = cached;
         self.totals.searches = u64::from(cached.count_ones());
         self.totals.matches = self.totals.searches;
         if cached == among { 0 } else { self.by_states_alone(among & !cached, remembers, access) }
@@ -345,6 +357,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             }
         }
         scratch.known |= known;
+        scratch.steady |= steady;
         self.totals.searches += u64::from((among & !without).count_ones());
         self.totals.matches += u64::from(known.count_ones());
         self.totals.expired = over as u64;
@@ -374,6 +387,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         };
         let known = if matches!(found, Found::Known | Found::Steady) { among } else { 0 };
         scratch.known = known;
+        scratch.steady = if found == Found::Steady { among } else { 0 };
         self.totals.searches = u64::from(packet.is(bit::TRACKABLE));
         self.totals.matches = u64::from(known != 0);
         self.totals.expired = u64::from(matches!(found, Found::Over));

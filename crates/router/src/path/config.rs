@@ -8,6 +8,7 @@ use super::resolve::ReversePath;
 use super::slow::Rate;
 use super::{MTU_MAX, MTU_MIN, PORTS_MAX};
 use crate::fib::{Address, V4, V6};
+use fwdlab_netio::xsk::FlowTable;
 use fwdlab_packet::forwarding::ForwardingPath;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,6 +47,9 @@ pub struct Config {
     pub advertiser: Option<Arc<Advertiser>>,
     /// Pool for entropy of every received packet, if any; clones of this configuration share it.
     pub harvest: Option<Arc<Pool>>,
+    /// Table of flows of [`ForwardingPath::Xdp`]. `None` if the ports run no XDP program: the path
+    /// is then the fast one, as with `harvest`, which needs every packet.
+    pub flows: Option<Arc<FlowTable>>,
 }
 
 /// Rate limit of answers to echo requests, for each port.

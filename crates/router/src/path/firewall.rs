@@ -5,6 +5,7 @@
 //! memory fetch. A set of packets is a word: bit n is the packet at place n.
 
 use fwdlab_netio::Frame;
+use fwdlab_netio::xsk::{FlowCount, FlowKey};
 use std::any::Any;
 
 /// Decides which of the valid packets are forwarded.
@@ -23,6 +24,19 @@ pub trait Firewall: Send {
     /// Returns the packets `among` a batch that may leave by [`Frame::egress`]; their headers are
     /// rewritten.
     fn outgoing(&mut self, batch: &[Frame], among: u64, now_ns: u64) -> u64;
+
+    /// Returns the packets of the last batch whose flows are steady: their further packets, except
+    /// of TCP with SYN, FIN or RST, pass in both hooks and change only counters, as long as
+    /// [`Firewall::credit`] keeps the flow.
+    fn steady(&self) -> u64 {
+        0
+    }
+
+    /// Adds packets of steady flows, at most 64, that passed without this firewall. Returns the
+    /// flows that are still steady.
+    fn credit(&mut self, _uses: &[FlowUse], _now_ns: u64) -> u64 {
+        0
+    }
 
     /// True if a packet to the router itself may be answered, or handed to its host. Not called for
     /// ARP and neighbour discovery.
@@ -48,6 +62,15 @@ pub trait Firewall: Send {
     fn take_held_back(&mut self) -> HeldBack {
         HeldBack::default()
     }
+}
+
+/// Packets of a flow that passed without the firewall.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowUse {
+    /// The flow.
+    pub key: FlowKey,
+    /// Its packets since the last report.
+    pub count: FlowCount,
 }
 
 /// Packets that a firewall dropped, but not by a rule.
@@ -77,5 +100,13 @@ impl Firewall for NoFirewall {
     #[inline(always)]
     fn outgoing(&mut self, _: &[Frame], among: u64, _: u64) -> u64 {
         among
+    }
+
+    fn steady(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn credit(&mut self, _: &[FlowUse], _: u64) -> u64 {
+        u64::MAX
     }
 }

@@ -19,6 +19,7 @@ impl<W: Firewall> Router<W> {
     /// Returns the pending packets and connections, and publishes all counts. Drop this router
     /// afterwards.
     pub fn hand_over(&mut self) -> HandedOver {
+        self.end_flows(self.neighbours.clock_ns());
         let mut waiting = Vec::new();
         for queue in self.waiting.take(|_| true) {
             let Hop { number, host } = queue.hop;
@@ -38,6 +39,7 @@ impl<W: Firewall> Router<W> {
     pub fn take_over(&mut self, before: HandedOver, now_ns: u64) {
         let HandedOver { waiting, emitted, firewall } = before;
         self.emitted = emitted;
+        self.invalidate_flows();
         if let Some(firewall) = firewall {
             self.firewall.take_over(firewall);
         }

@@ -28,6 +28,7 @@ mod ipv4;
 mod ipv6;
 mod lookup;
 pub mod neighbours;
+mod offload;
 mod originated;
 mod punt;
 mod resolve;
@@ -36,7 +37,7 @@ mod slow;
 pub use advertise::{Advertisement, Advertiser};
 pub use config::{Config, ConfigError, Echoes, HostRate};
 pub use counters::{Counters, Reason, Snapshot, Tally};
-pub use firewall::{Firewall, HeldBack, NoFirewall};
+pub use firewall::{Firewall, FlowUse, HeldBack, NoFirewall};
 pub use fwdlab_netio::frame::BATCH;
 pub use fwdlab_netio::{Batch, Frame};
 pub use fwdlab_packet::forwarding::{Class, ForwardingPath};
@@ -59,6 +60,7 @@ use host::Host;
 use interface::Owners;
 use lookup::{AHEAD, Lane};
 use neighbours::Link;
+use offload::Offload;
 use originated::OriginatedFrames;
 use punt::{Exceptions, Rewrite, SlowPacket};
 use slow::Slow;
@@ -97,6 +99,7 @@ pub struct Router<W = NoFirewall> {
     kind: ForwardingPath,
     redirects: bool,
     harvest: Option<Arc<Pool>>,
+    offload: Option<Offload>,
     full: Full,
     slow: Slow,
     host: Host,
@@ -147,6 +150,10 @@ impl<W: Firewall> Router<W> {
             kind: config.path,
             redirects: config.redirects,
             harvest: config.harvest.clone(),
+            offload: match (&config.flows, &config.harvest, config.path) {
+                (Some(table), None, ForwardingPath::Xdp) => Some(Offload::new(table, interfaces)),
+                _ => None,
+            },
             full: Full::default(),
             slow: Slow::new(config),
             host: Host::new(config),
@@ -168,12 +175,15 @@ impl<W: Firewall> Router<W> {
         if self.neighbours.changes() != self.changes {
             self.renew(now_ns);
         }
+        if let Some(offload) = &mut self.offload {
+            offload.begin(&mut self.firewall, now_ns);
+        }
         for batch in batch.chunks_mut(BATCH) {
             if let Some(pool) = &self.harvest {
                 batch.iter().for_each(|frame| pool.harvest(frame, now_ns));
             }
             match self.kind {
-                ForwardingPath::Fast => {
+                ForwardingPath::Fast | ForwardingPath::Xdp => {
                     self.check(batch, now_ns);
                     self.forward(batch, now_ns);
                     self.forward_handed(batch, now_ns);
@@ -221,7 +231,10 @@ impl<W: Firewall> Router<W> {
     /// Background work. Call this from time to time while no packet comes; afterwards there may be
     /// frames to take ([`Router::take_emitted`]). Returns true if it should be called again soon.
     pub fn rest(&mut self, now_ns: u64) -> bool {
-        let more = self.firewall.rest(now_ns);
+        let mut more = self.firewall.rest(now_ns);
+        if self.offload.is_some() {
+            more |= self.keep_flows(now_ns);
+        }
         if self.advertiser.as_ref().is_some_and(|own| own.due_ns() <= now_ns) {
             self.advertise(now_ns);
         }
@@ -327,6 +340,9 @@ impl<W: Firewall> Router<W> {
             }
         }
         tally.add(Reason::Forwarded, u64::from(passed.count_ones()));
+        if let Some(offload) = &mut self.offload {
+            offload.learn(batch, passed, firewall.steady(), now_ns);
+        }
         if !exceptions.unresolved.is_empty() {
             self.wait_all(batch, now_ns);
         }

@@ -105,6 +105,7 @@ impl<W: Firewall> Router<W> {
             false => self.neighbours.renew(&mut self.links, &self.interfaces),
         }
         self.near.clear();
+        self.invalidate_flows();
         if self.waiting.is_empty() {
             return;
         }
@@ -198,6 +199,7 @@ impl<W: Firewall> Router<W> {
         if is_newly_stale {
             self.neighbours.renew(&mut self.links, &self.interfaces);
             self.near.clear();
+            self.invalidate_flows();
         }
         for (gateway, mac) in requests {
             let to = Some(mac);

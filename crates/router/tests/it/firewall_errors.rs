@@ -27,7 +27,7 @@ fn states(kind: StateTable) -> StateConfig {
 
 /// Routers on both paths with these rules, each after these packets.
 fn labs(rules: &str, begun: &[Spec]) -> [Walled; 2] {
-    ForwardingPath::ALL.map(|path| {
+    ForwardingPath::IN_PROCESS.map(|path| {
         let mut lab = Walled::along(path, rules, &states(StateTable::Sharded));
         for packet in begun {
             assert_eq!(lab.send(packet, 0), "forwarded");

@@ -18,7 +18,7 @@ fn states() -> StateConfig {
 
 /// Routers on both paths with these rules.
 fn labs(rules: &str) -> [Walled; 2] {
-    ForwardingPath::ALL.map(|path| Walled::along(path, rules, &states()))
+    ForwardingPath::IN_PROCESS.map(|path| Walled::along(path, rules, &states()))
 }
 
 /// Fragment of a packet from `begin`, a multiple of eight, to `end`.

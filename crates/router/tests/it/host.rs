@@ -10,7 +10,7 @@ const HOST: [u8; 2] = [2, 3];
 
 /// Configurations of both paths with a host.
 fn configs() -> [Config; 2] {
-    ForwardingPath::ALL.map(|path| Config {
+    ForwardingPath::IN_PROCESS.map(|path| Config {
         path,
         host_ports: HOST.map(Some).to_vec(),
         host_rate: HostRate(Rate { per_second: 1, burst: 2 }),

@@ -18,7 +18,7 @@ const REQUESTED: [&str; 3] = ["slow_waiting", "silent", "neighbours_asked"];
 
 /// Both paths; the receiver's side is reached through this address, whose MAC is unknown.
 fn configs(address: &str) -> [Config; 2] {
-    ForwardingPath::ALL.map(|path| {
+    ForwardingPath::IN_PROCESS.map(|path| {
         let gateway = Gateway { port: 1, address: address.parse().expect("one") };
         let mut neighbours = Neighbours::new();
         neighbours.set_gateway(hop(0), gateway).expect("a low number");
@@ -284,7 +284,7 @@ fn solicited_advertisements_to_groups_are_ignored() {
 
 #[test]
 fn static_neighbours_never_age() {
-    for path in ForwardingPath::ALL {
+    for path in ForwardingPath::IN_PROCESS {
         let mut config = Config { path, ..config() };
         let gateway = Gateway { port: 1, address: "198.19.0.9".parse().expect("one") };
         config.neighbours.set_gateway(hop(0), gateway).expect("a low number");
@@ -309,7 +309,7 @@ fn announcement(operation: u8, mac: [u8; 6], sender: [u8; 4], target: [u8; 4]) -
 
 /// Both paths; the first next hop is not a neighbour.
 fn specials(special: &Special) -> [Lab; 2] {
-    ForwardingPath::ALL.map(|path| {
+    ForwardingPath::IN_PROCESS.map(|path| {
         let mut config = Config { path, ..config() };
         config.neighbours.set_special(hop(0), special.clone()).expect("a low number");
         lab_of(&config)
@@ -375,7 +375,7 @@ fn unresolved_packets_cause_unreachable_errors() {
 #[test]
 fn flows_are_spread_over_next_hops_by_weight() {
     for family in [Family::Inet, Family::Inet6] {
-        for path in ForwardingPath::ALL {
+        for path in ForwardingPath::IN_PROCESS {
             let mut config = Config { path, ..config() };
             for (number, last) in [(20, 1), (21, 2)] {
                 let neighbour = Neighbour { port: 1, mac: [2, 0, 0, 0, 9, last] };
@@ -421,7 +421,7 @@ fn reverse_path_filter_checks_sources() {
         (ReversePath::Loose, ["forwarded", "forwarded", "reverse_path"]),
         (ReversePath::Strict, ["forwarded", "reverse_path", "reverse_path"]),
     ] {
-        for path in ForwardingPath::ALL {
+        for path in ForwardingPath::IN_PROCESS {
             let config = Config { path, reverse_paths: vec![mode], ..config() };
             let mut lab = lab_of(&config);
             let from = |source: [u8; 4]| with(udp(Family::Inet, 64), &[(26, &source)]);

@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<Algorithm>())]
     fib: Vec<Algorithm>,
     /// Path through the router [default: fast]
-    #[arg(long, value_delimiter = ',', value_parser = value_enum::any::<ForwardingPath>())]
+    #[arg(long, value_delimiter = ',', value_parser = value_enum::some(&ForwardingPath::IN_PROCESS))]
     path: Vec<ForwardingPath>,
     /// Rules: none, stateless, stateful, or rules:N [default: none]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]

@@ -133,7 +133,7 @@ pub const DUT: Section = Section {
             "path",
             words(ForwardingPath::NAMES),
             "\"fast\"",
-            "Router: path of packets through its code. `full`: every packet takes every step of the input path; `fast`: packets that need no special treatment are forwarded early.",
+            "Router: path of packets through its code. `full`: every packet takes every step of the input path; `fast`: packets that need no special treatment are forwarded early; `xdp`: as `fast`, and an XDP program forwards packets of known flows before they reach the router's process (needs AF_XDP ports).",
         )
         .example("\"full\"")
         .of(Owner::Router)

@@ -55,7 +55,7 @@ impl SharedFirewall {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let (inet, inet6) = (Queries::new(), Queries::new());
         let held_back = HeldBack::default();
-        let scratch = BatchState { inet, inet6, known: 0, held_back, was_full: false };
+        let scratch = BatchState { inet, inet6, known: 0, steady: 0, held_back, was_full: false };
         let flows = self.keeps.then(|| self.states.flows()).flatten();
         let forgotten = self.forgotten.load(Acquire);
         counts.forgotten.store(forgotten, Release);

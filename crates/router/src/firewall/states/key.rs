@@ -45,6 +45,19 @@ impl Of for Inet6 {
 }
 
 impl<const N: usize> Key<N> {
+    /// Key of a packet with ports. `addresses` has one word less than the key.
+    pub(in crate::firewall) fn with_ports(
+        addresses: &[u64],
+        protocol: u8,
+        ports: u32,
+    ) -> Option<Key<N>> {
+        let mut key = [0; N];
+        let (last, first) = key.split_last_mut()?;
+        *last = u64::from(protocol) << 8 | u64::from(ports) << 32;
+        (first.len() == addresses.len()).then(|| first.copy_from_slice(addresses))?;
+        Some(Key(key))
+    }
+
     /// A key that belongs to no packet.
     pub(in crate::firewall) const EMPTY: Key<N> = Key([0; N]);
 

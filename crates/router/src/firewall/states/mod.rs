@@ -32,7 +32,7 @@ pub use phase::{Phase, Timeouts};
 pub(super) use access::{Access, WorkerTables};
 pub(super) use flows::Flows;
 pub(super) use key::{Key, Of};
-pub(super) use segment::{First, Found, Of as OfFamily, Query, Segment};
+pub(super) use segment::{Credit, First, Found, Of as OfFamily, Query, Segment};
 pub(super) use window::sums_up;
 
 use access::{Global, Sharded};
@@ -42,7 +42,7 @@ use fwdlab_packet::Family;
 use fwdlab_packet::forwarding::StateTable;
 use key::Seed;
 use phase::Limits;
-use segment::{Credit, Made};
+use segment::Made;
 use sources::Sources;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -329,7 +329,7 @@ impl States {
     }
 
     /// Adds packets that passed by a flow cache. Returns true if the flow may stay there.
-    fn credit<const N: usize, X: Access>(
+    pub(super) fn credit<const N: usize, X: Access>(
         &self,
         access: &mut X,
         key: &Key<N>,

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Packets and bytes of a flow that are not yet written back to its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::firewall) struct Credit {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) last_ns: u64,
+    pub(in crate::firewall) packets: u64,
+    pub(in crate::firewall) bytes: u64,
+    pub(in crate::firewall) last_ns: u64,
 }
 
 /// Connections of both families.
