@@ -2,7 +2,7 @@
 //! nothing changed. Uses all CPUs and a release build. The files were just written, so disk reads
 //! play no part. Runs in the directory for temporary files (`TMPDIR`).
 
-#[path = "../tests/support/archive_writer.rs"]
+#[path = "../tests/it/archive_writer.rs"]
 mod archive_writer;
 
 use archive_writer::{CONFIGURATIONS, Form, Set, Writer};

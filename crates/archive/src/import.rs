@@ -215,7 +215,7 @@ fn files(set: &ResultSet) -> impl Iterator<Item = &FoundFile> {
 fn one(request: &Request<'_>, job: &Job, parent: Option<&Job>, claimed: Option<&str>) -> Outcome {
     let (files, bytes) = size(&job.set);
     let own: HashSet<&Path> = self::files(&job.set).map(|file| file.path.as_path()).collect();
-    let passed = RefCell::new(Passed::default());
+    let passed = RefCell::new(ReadFiles::default());
     let read = |file: &FoundFile| {
         let bytes = (request.read)(file);
         // Files of the parent count towards the parent's own job.
@@ -242,12 +242,12 @@ fn one(request: &Request<'_>, job: &Job, parent: Option<&Job>, claimed: Option<&
 
 /// Files of a set read so far. Some are read twice but count once.
 #[derive(Default)]
-struct Passed {
+struct ReadFiles {
     paths: HashSet<PathBuf>,
     bytes: u64,
 }
 
-impl Passed {
+impl ReadFiles {
     fn is_new(&mut self, file: &FoundFile) -> bool {
         let is_new = self.paths.insert(file.path.clone());
         self.bytes += if is_new { file.size } else { 0 };
@@ -351,14 +351,14 @@ fn refused_files(sources: &[Source]) -> Vec<(String, String)> {
 }
 
 /// Contents of an earlier import.
-struct Stored {
+struct EarlierImport {
     sources: Vec<Source>,
     metric: Option<RunMetric>,
     fwdlab_version: String,
 }
 
 /// Reads the earlier import at `path`; `None` if the file does not exist.
-fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
+fn stored(path: &Path) -> Result<Option<EarlierImport>, StoreError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -370,10 +370,10 @@ fn stored(path: &Path) -> Result<Option<Stored>, StoreError> {
     let metric = store.plan()?.compare.figure;
     let last = store.invocations()?.pop();
     let fwdlab_version = last.map(|last| last.invocation.fwdlab_version).unwrap_or_default();
-    Ok(Some(Stored { sources, metric, fwdlab_version }))
+    Ok(Some(EarlierImport { sources, metric, fwdlab_version }))
 }
 
-impl Stored {
+impl EarlierImport {
     /// Returns true if importing `set` would produce the same store.
     fn matches(&self, set: &ResultSet, options: &Options) -> bool {
         let is_same_rule = match self.metric {

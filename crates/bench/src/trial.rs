@@ -15,7 +15,7 @@ mod spec;
 mod steadiness;
 
 pub use clock::{Clock, SystemClock};
-pub use drain::Drained;
+pub use drain::DrainResult;
 pub use dut_counters::{DutCounters, NoCounters, OpeningConditions};
 pub use generated::CountedTraffic;
 pub use opening::{WAIT_LIMIT_NS, longest_ns};

@@ -33,7 +33,7 @@ use std::path::Path;
 
 /// Remaining steps before a variant takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Prepared {
+pub enum Preparation {
     /// No further step.
     Ready,
     /// A reboot, for these reasons.
@@ -84,8 +84,12 @@ pub trait Dut {
     ///
     /// # Errors
     /// Fails if a setting does not exist on the DUT or is rejected.
-    fn prepare(&mut self, _host: &dyn Host, _settings: &Settings) -> Result<Prepared, BenchError> {
-        Ok(Prepared::Ready)
+    fn prepare(
+        &mut self,
+        _host: &dyn Host,
+        _settings: &Settings,
+    ) -> Result<Preparation, BenchError> {
+        Ok(Preparation::Ready)
     }
 
     /// Reboots the DUT's machine. The connection may be lost.

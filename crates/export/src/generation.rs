@@ -5,9 +5,9 @@
 //! generation is complete. The previous generation remains until the next export, for readers that
 //! still use it.
 
-use crate::manifest::{self, Known, Manifest, Packed, Seen};
+use crate::manifest::{self, FileState, Known, Manifest, PackEntry};
 use crate::pack::Pack;
-use crate::read::{Read, Task};
+use crate::read::{StoreReading, Task};
 use crate::{ExportError, failed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -57,13 +57,13 @@ pub struct Export {
     packs: Vec<Pack>,
     /// Number of packs named so far.
     names_used: usize,
-    exported: Exported,
+    exported: ExportSummary,
     _lock: File,
 }
 
 /// Contents of the tables and work done by an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// Stores in the tables.
     pub stores: usize,
     /// Their runs.
@@ -103,8 +103,8 @@ impl Export {
         let before = directory.join(name);
         let mut old = Manifest::read(&before).unwrap_or_default();
         // Stores with missing files are read again.
-        let is_whole = |pack: &Packed| pack.bytes(&before).is_some();
-        let (intact, lost): (Vec<Packed>, Vec<Packed>) =
+        let is_whole = |pack: &PackEntry| pack.bytes(&before).is_some();
+        let (intact, lost): (Vec<PackEntry>, Vec<PackEntry>) =
             std::mem::take(&mut old.packs).into_iter().partition(is_whole);
         old.packs = intact;
         let mut replaced: BTreeSet<String> =
@@ -125,7 +125,7 @@ impl Export {
             memory: BTreeMap::new(),
             packs: Vec::new(),
             names_used: 0,
-            exported: Exported::default(),
+            exported: ExportSummary::default(),
             _lock: lock,
         };
         export.clean()?;
@@ -156,7 +156,7 @@ impl Export {
             self.claim(&name, path)?;
             let known = self.stores.get(path);
             let known = known.filter(|known| known.store == name && self.is_kept(known));
-            match known.filter(|known| known.seen.is_some() && known.seen == Seen::of(path)) {
+            match known.filter(|known| known.seen.is_some() && known.seen == FileState::of(path)) {
                 Some(known) if known.has_rows => self.exported.unchanged += 1,
                 Some(known) if known.is_older(task.since.as_deref()) => self.exported.older += 1,
                 _ => tasks.push(task),
@@ -178,8 +178,8 @@ impl Export {
     ///
     /// # Errors
     /// Fails if the rows cannot be written.
-    pub fn add(&mut self, read: Read) -> Result<(), ExportError> {
-        let Read { known, parts } = read;
+    pub fn add(&mut self, read: StoreReading) -> Result<(), ExportError> {
+        let StoreReading { known, parts } = read;
         let old = self.stores.get(&known.path);
         if !known.has_rows && old.is_some_and(|old| old.has_rows && self.is_kept(old)) {
             self.exported.older += 1;
@@ -218,7 +218,7 @@ impl Export {
     ///
     /// # Errors
     /// Fails if it cannot be written; the tables are unchanged then.
-    pub fn finish(mut self) -> Result<Exported, ExportError> {
+    pub fn finish(mut self) -> Result<ExportSummary, ExportError> {
         if self.replaced.is_empty() && self.before.join(manifest::NAME).exists() {
             let manifest = std::mem::take(&mut self.old);
             return Ok(self.sum(&manifest, &self.before));
@@ -314,7 +314,7 @@ impl Export {
     }
 
     /// Writes the packs of one folder into the new generation; merges small ones.
-    fn settle(&mut self, packs: Vec<Pack>, into: &mut Vec<Packed>) -> Result<(), ExportError> {
+    fn settle(&mut self, packs: Vec<Pack>, into: &mut Vec<PackEntry>) -> Result<(), ExportError> {
         let unfinished = self.directory.join(UNFINISHED);
         let (full, mut small): (Vec<Pack>, Vec<Pack>) =
             packs.into_iter().partition(|pack| pack.rows >= self.limits.pack);
@@ -365,10 +365,10 @@ impl Export {
     }
 
     /// Summarises a generation.
-    fn sum(&self, manifest: &Manifest, generation: &Path) -> Exported {
+    fn sum(&self, manifest: &Manifest, generation: &Path) -> ExportSummary {
         let stores = manifest.stores.iter().filter(|known| known.has_rows);
         let bytes = manifest.packs.iter().filter_map(|pack| pack.bytes(generation));
-        Exported {
+        ExportSummary {
             stores: stores.clone().count(),
             runs: stores.map(|known| known.runs).sum(),
             files: manifest.packs.len() * crate::tables::TABLES.len(),

@@ -17,8 +17,8 @@ pub mod read;
 pub mod rows;
 pub mod tables;
 
-pub use generation::{CURRENT, Export, Exported, Limits};
-pub use read::{Part, Read, Task};
+pub use generation::{CURRENT, Export, ExportSummary, Limits};
+pub use read::{Part, StoreReading, Task};
 
 use fwdlab_results::store::StoreError;
 use std::path::{Path, PathBuf};

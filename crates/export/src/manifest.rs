@@ -26,7 +26,7 @@ pub(crate) struct Manifest {
     /// Stores, sorted by name.
     pub stores: Vec<Known>,
     /// Files with their rows.
-    pub packs: Vec<Packed>,
+    pub packs: Vec<PackEntry>,
 }
 
 /// A store in the tables.
@@ -39,7 +39,7 @@ pub(crate) struct Known {
     /// Its name in the tables.
     pub store: String,
     /// State of the file when it was read; `None` if later changes might be undetectable.
-    pub seen: Option<Seen>,
+    pub seen: Option<FileState>,
     /// Day of its last run; `None` if unknown.
     pub newest: Option<String>,
     /// Number of runs.
@@ -50,7 +50,7 @@ pub(crate) struct Known {
 
 /// Rows of some stores: one file per table.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Packed {
+pub(crate) struct PackEntry {
     /// Bed.
     pub bed: String,
     /// Period.
@@ -128,15 +128,15 @@ fn author() -> String {
 
 /// State of a store's file and its SQLite log: size in bytes and time of the last change (ns).
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Seen([(u64, u64); 2]);
+pub(crate) struct FileState([(u64, u64); 2]);
 
-impl Seen {
+impl FileState {
     /// Returns the current state; `None` if the file is missing or changed very recently.
-    pub(crate) fn of(store: &Path) -> Option<Seen> {
+    pub(crate) fn of(store: &Path) -> Option<FileState> {
         let mut log = store.as_os_str().to_owned();
         log.push("-wal");
         let file = facts(store, true)?;
-        Some(Seen([file, facts(Path::new(&log), false)?]))
+        Some(FileState([file, facts(Path::new(&log), false)?]))
     }
 }
 

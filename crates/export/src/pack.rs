@@ -4,7 +4,7 @@
 //! generation has used.
 
 use crate::columns::Columns;
-use crate::manifest::Packed;
+use crate::manifest::PackEntry;
 use crate::tables::{TABLES, Table};
 use crate::{ExportError, failed};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ enum Held {
     /// A set of columns for each table.
     Memory(Vec<Columns>),
     /// The generation's directory, and the files of this pack in it.
-    Files(PathBuf, Packed),
+    Files(PathBuf, PackEntry),
 }
 
 impl Pack {
@@ -53,7 +53,7 @@ impl Pack {
     }
 
     /// Refers to the files of a pack in a generation.
-    pub(crate) fn of_files(generation: &Path, packed: &Packed) -> Pack {
+    pub(crate) fn of_files(generation: &Path, packed: &PackEntry) -> Pack {
         Pack {
             bed: packed.bed.clone(),
             period: packed.period.clone(),
@@ -104,12 +104,12 @@ impl Pack {
 
     /// Puts the pack into a generation. Writes rows in memory under `name`; reuses files of this or
     /// another generation unchanged.
-    pub(crate) fn put(self, generation: &Path, name: &str) -> Result<Packed, ExportError> {
+    pub(crate) fn put(self, generation: &Path, name: &str) -> Result<PackEntry, ExportError> {
         let (file, tables) = match &self.held {
             Held::Memory(_) => (name, None),
             Held::Files(from, packed) => (packed.file.as_str(), Some((from, packed))),
         };
-        let packed = Packed {
+        let packed = PackEntry {
             bed: self.bed,
             period: self.period,
             file: file.to_owned(),
@@ -167,7 +167,7 @@ impl Held {
     }
 }
 
-impl Packed {
+impl PackEntry {
     /// Returns the path of a table's file, in folders that readers interpret as columns.
     pub(crate) fn path(&self, generation: &Path, table: &Table) -> PathBuf {
         let folder = generation.join(table.name).join(format!("bed={}", self.bed));

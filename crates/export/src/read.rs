@@ -1,8 +1,8 @@
 //! Reads one store: its rows as columns, by bed.
 
 use crate::columns::Columns;
-use crate::manifest::{Known, Seen};
-use crate::rows::{self, Place, Row};
+use crate::manifest::{FileState, Known};
+use crate::rows::{self, Row, StorePosition};
 use crate::tables::Table;
 use crate::{ExportError, failed};
 use fwdlab_results::catalogue::Entry;
@@ -22,7 +22,7 @@ pub struct Task {
 
 /// Result of reading a store.
 #[derive(Debug)]
-pub struct Read {
+pub struct StoreReading {
     pub(crate) known: Known,
     pub(crate) parts: Vec<Part>,
 }
@@ -49,13 +49,13 @@ impl Task {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn read(&self) -> Result<Read, ExportError> {
+    pub fn read(&self) -> Result<StoreReading, ExportError> {
         let Task { path, root, since } = self;
         // Taken before reading, so that the next export notices later changes.
-        let seen = Seen::of(path);
+        let seen = FileState::of(path);
         let contents = Store::open_read_only(path)?.contents()?;
         let entry = Entry::of(path, root, &contents);
-        let place = Place::of(&entry, &contents);
+        let place = StorePosition::of(&entry, &contents);
         let newest = contents.runs.iter().filter_map(|run| run.started_at.get(..10)).max();
         let newest = newest.map(str::to_owned).or(place.day.clone());
         let known = Known {
@@ -68,9 +68,12 @@ impl Task {
             has_rows: true,
         };
         if known.is_older(since.as_deref()) {
-            return Ok(Read { known: Known { has_rows: false, ..known }, parts: Vec::new() });
+            return Ok(StoreReading {
+                known: Known { has_rows: false, ..known },
+                parts: Vec::new(),
+            });
         }
-        let part = |place: &Place, tables: Vec<(&'static Table, Vec<Row>)>| {
+        let part = |place: &StorePosition, tables: Vec<(&'static Table, Vec<Row>)>| {
             let tables = tables.into_iter().map(|(table, rows)| Columns::of(table, rows));
             Ok::<Part, ExportError>(Part {
                 bed: place.bed.clone(),
@@ -80,12 +83,12 @@ impl Task {
         };
         if contents.beds().len() < 2 {
             let parts = vec![part(&place, rows::of(&entry, &place, &contents))?];
-            return Ok(Read { known, parts });
+            return Ok(StoreReading { known, parts });
         }
         let mut parts = Vec::new();
         for bed_contents in rows::by_bed(&contents) {
             let entry = Entry::of(path, root, &bed_contents);
-            let mut place = Place::of(&entry, &bed_contents);
+            let mut place = StorePosition::of(&entry, &bed_contents);
             if bed_contents.bed_names().next().is_none() {
                 // The laboratory's name may belong to another part.
                 place.bed = UNNAMED.to_owned();
@@ -98,7 +101,7 @@ impl Task {
         }
         let (place, tables) = rows::of_all_beds(&place, &contents);
         parts.push(part(&place, tables)?);
-        Ok(Read { known, parts })
+        Ok(StoreReading { known, parts })
     }
 }
 

@@ -86,7 +86,7 @@ macro_rules! row {
 
 /// Position of a store in the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StorePosition {
     /// The bed.
     pub bed: String,
     /// The day on which the experiment began (`2026-01-31`), otherwise the day of the measured
@@ -96,20 +96,24 @@ pub struct Place {
     pub store: String,
 }
 
-impl Place {
+impl StorePosition {
     /// Returns the place of a store.
-    pub fn of(entry: &Entry, contents: &Contents) -> Place {
+    pub fn of(entry: &Entry, contents: &Contents) -> StorePosition {
         let day = |date: &Option<String>| Some(date.as_deref()?.get(..10)?.to_owned());
         let day = day(&entry.date).or(day(&entry.made));
         let store = if entry.place.is_empty() { "." } else { &entry.place };
         let bed = contents.bed_names().next();
         let bed = bed::name(&contents.plan, &entry.facts, bed);
-        Place { bed, day, store: store.to_owned() }
+        StorePosition { bed, day, store: store.to_owned() }
     }
 }
 
 /// Returns all rows of a store, table by table.
-pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Table, Vec<Row>)> {
+pub fn of(
+    entry: &Entry,
+    place: &StorePosition,
+    contents: &Contents,
+) -> Vec<(&'static Table, Vec<Row>)> {
     let (runs, compared) = rated(contents);
     let all = [
         vec![experiment(entry, place, contents)],
@@ -125,13 +129,16 @@ pub fn of(entry: &Entry, place: &Place, contents: &Contents) -> Vec<(&'static Ta
 }
 
 /// Returns the rows that concern several beds together: the verdicts.
-pub fn of_all_beds(place: &Place, contents: &Contents) -> (Place, Vec<(&'static Table, Vec<Row>)>) {
+pub fn of_all_beds(
+    place: &StorePosition,
+    contents: &Contents,
+) -> (StorePosition, Vec<(&'static Table, Vec<Row>)>) {
     let (_, compared) = rated(contents);
     let rows = TABLES.iter().map(|table| match table.name {
         VERDICTS => (table, compared.iter().map(|compared| verdict(place, compared)).collect()),
         _ => (table, Vec::new()),
     });
-    (Place { bed: bed::ALL.to_owned(), ..place.clone() }, rows.collect())
+    (StorePosition { bed: bed::ALL.to_owned(), ..place.clone() }, rows.collect())
 }
 
 /// Splits a store that several beds measured into one part per bed.
@@ -160,7 +167,7 @@ fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
+fn experiment(entry: &Entry, place: &StorePosition, contents: &Contents) -> Row {
     let facts = &entry.facts;
     let is_real = contents.invocations.iter().all(|stored| !stored.invocation.simulated);
     row![
@@ -183,7 +190,7 @@ fn experiment(entry: &Entry, place: &Place, contents: &Contents) -> Row {
     ]
 }
 
-fn run_row(place: &Place, run: &RunResult) -> Row {
+fn run_row(place: &StorePosition, run: &RunResult) -> Row {
     row![
         place.store.as_str(),
         place.day.as_deref(),
@@ -207,7 +214,7 @@ fn run_row(place: &Place, run: &RunResult) -> Row {
     ]
 }
 
-fn samples(place: &Place, contents: &Contents) -> Vec<Row> {
+fn samples(place: &StorePosition, contents: &Contents) -> Vec<Row> {
     let runs = contents.runs.iter().flat_map(|run| {
         run.trial.samples.iter().enumerate().map(move |(position, sample)| (run, position, sample))
     });
@@ -229,7 +236,7 @@ fn samples(place: &Place, contents: &Contents) -> Vec<Row> {
     rows.collect()
 }
 
-fn trials(place: &Place, contents: &Contents) -> Vec<Row> {
+fn trials(place: &StorePosition, contents: &Contents) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in &contents.runs {
         let Some(method) = &run.method else { continue };
@@ -245,7 +252,13 @@ fn trials(place: &Place, contents: &Contents) -> Vec<Row> {
     rows
 }
 
-fn trial(place: &Place, run: u32, part: Option<usize>, position: usize, t: &MethodTrial) -> Row {
+fn trial(
+    place: &StorePosition,
+    run: u32,
+    part: Option<usize>,
+    position: usize,
+    t: &MethodTrial,
+) -> Row {
     row![
         place.store.as_str(),
         place.day.as_deref(),
@@ -264,7 +277,7 @@ fn trial(place: &Place, run: u32, part: Option<usize>, position: usize, t: &Meth
     ]
 }
 
-fn counters(place: &Place, contents: &Contents) -> Vec<Row> {
+fn counters(place: &StorePosition, contents: &Contents) -> Vec<Row> {
     let runs = contents.runs.iter();
     let counters = runs.flat_map(|run| run.trial.counters.iter().map(move |c| (run.run, c)));
     let (store, day) = (place.store.as_str(), place.day.as_deref());
@@ -273,7 +286,7 @@ fn counters(place: &Place, contents: &Contents) -> Vec<Row> {
     rows.collect()
 }
 
-fn settings(place: &Place, contents: &Contents) -> Vec<Row> {
+fn settings(place: &StorePosition, contents: &Contents) -> Vec<Row> {
     let mut rows = Vec::new();
     for variant in &contents.plan.variants {
         let mut add = |name: String, value: String| {
@@ -308,7 +321,7 @@ fn flatten(path: &str, value: &Json, add: &mut impl FnMut(String, String)) {
     }
 }
 
-fn verdict(place: &Place, compared: &Compared) -> Row {
+fn verdict(place: &StorePosition, compared: &Compared) -> Row {
     let mut row = row![
         place.store.as_str(),
         place.day.as_deref(),
@@ -340,7 +353,7 @@ fn verdict(place: &Place, compared: &Compared) -> Row {
     row
 }
 
-fn warnings(place: &Place, contents: &Contents) -> Vec<Row> {
+fn warnings(place: &StorePosition, contents: &Contents) -> Vec<Row> {
     let runs = contents.runs.iter();
     let warnings = runs.flat_map(|run| run.warnings.iter().map(move |w| (run.run, w)));
     let (store, day) = (place.store.as_str(), place.day.as_deref());

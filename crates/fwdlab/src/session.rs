@@ -65,7 +65,7 @@ pub(crate) trait RunSource {
 }
 
 /// The requested runs in the order of the plan, until a rule needs no further block.
-struct Planned<'a> {
+struct PlannedRuns<'a> {
     plan: &'a Plan,
     runs: std::slice::Iter<'a, PlannedRun>,
     requested: HashSet<u32>,
@@ -74,15 +74,15 @@ struct Planned<'a> {
     given_up: HashSet<usize>,
 }
 
-impl<'a> Planned<'a> {
-    fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch>) -> Planned<'a> {
+impl<'a> PlannedRuns<'a> {
+    fn new(plan: &'a Plan, runs: &[u32], watch: Option<StoppingWatch>) -> PlannedRuns<'a> {
         let requested = runs.iter().copied().collect();
         let (block, given_up) = (None, HashSet::new());
-        Planned { plan, runs: plan.runs.iter(), requested, watch, block, given_up }
+        PlannedRuns { plan, runs: plan.runs.iter(), requested, watch, block, given_up }
     }
 }
 
-impl RunSource for Planned<'_> {
+impl RunSource for PlannedRuns<'_> {
     fn next(&mut self) -> Option<u32> {
         loop {
             let run = self.runs.find(|run| self.requested.contains(&run.index))?;
@@ -149,7 +149,7 @@ impl Session<'_> {
         runs: &[u32],
         watch: Option<StoppingWatch>,
     ) -> Result<Vec<GivenUp>> {
-        self.follow(store, &mut Planned::new(self.plan, runs, watch))
+        self.follow(store, &mut PlannedRuns::new(self.plan, runs, watch))
     }
 
     /// As [`Session::measure`], for the runs that `course` selects, one after the other.
@@ -175,7 +175,7 @@ impl Session<'_> {
         let mut given_up = Vec::new();
         let result = self.calibrate(store, &mut testbed, &mut progress).and_then(|()| {
             let testbed = &mut testbed;
-            self.carry_out(store, course, testbed, &mut progress, &mut given_up)
+            self.execute_runs(store, course, testbed, &mut progress, &mut given_up)
         });
         progress.end();
         if let Err(error) = testbed.close() {
@@ -278,7 +278,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn carry_out(
+    fn execute_runs(
         &self,
         store: &mut Store,
         course: &mut dyn RunSource,

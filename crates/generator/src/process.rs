@@ -10,7 +10,7 @@ const LAST: usize = 5;
 
 /// Result of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum LineOutcome {
     Line(String),
     Silence,
     Ended,
@@ -39,7 +39,7 @@ impl ProgramIo {
     }
 
     /// Waits for the next line.
-    pub(super) fn hear(&mut self, patience: Duration) -> Heard {
+    pub(super) fn hear(&mut self, patience: Duration) -> LineOutcome {
         let begin = Instant::now();
         match self.running.hear(patience) {
             Some(line) => {
@@ -47,11 +47,11 @@ impl ProgramIo {
                     self.last.pop_front();
                 }
                 self.last.push_back(line.clone());
-                Heard::Line(line)
+                LineOutcome::Line(line)
             }
             // Only a program that has exited returns before the timeout.
-            None if begin.elapsed() < patience => Heard::Ended,
-            None => Heard::Silence,
+            None if begin.elapsed() < patience => LineOutcome::Ended,
+            None => LineOutcome::Silence,
         }
     }
 
@@ -69,10 +69,10 @@ impl ProgramIo {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.max(Duration::from_millis(1))) {
-                Heard::Line(line) if accepts(&line) => return Ok(line),
-                Heard::Line(_) if !left.is_zero() => {}
-                Heard::Ended => return Err(self.died()),
-                Heard::Line(_) | Heard::Silence => {
+                LineOutcome::Line(line) if accepts(&line) => return Ok(line),
+                LineOutcome::Line(_) if !left.is_zero() => {}
+                LineOutcome::Ended => return Err(self.died()),
+                LineOutcome::Line(_) | LineOutcome::Silence => {
                     let seconds = patience.as_secs_f64();
                     return Err(
                         self.error(&format!("it did not print `{what}` within {seconds:.1} s"))

@@ -13,7 +13,7 @@
 
 use super::interface::{InterfaceCounter, InterfaceCounters, InterfaceReading};
 use super::load_check::LoadCheck;
-use super::process::{Heard, ProgramIo};
+use super::process::{LineOutcome, ProgramIo};
 use super::shaper::Shaper;
 use super::{Capabilities, Counted, Edges, Generator, GeneratorHosts, Load, Outcome, mac};
 use fwdlab_host::error::BenchError;
@@ -100,9 +100,9 @@ impl<'a> Testpmd<'a> {
         // Statistics of further ports are already available or follow shortly.
         loop {
             match talk.hear(Duration::from_millis(20)) {
-                Heard::Line(line) => read_stats(&line, &mut stats),
-                Heard::Silence => return Ok(stats),
-                Heard::Ended => return Err(talk.died()),
+                LineOutcome::Line(line) => read_stats(&line, &mut stats),
+                LineOutcome::Silence => return Ok(stats),
+                LineOutcome::Ended => return Err(talk.died()),
             }
         }
     }

@@ -59,17 +59,17 @@ pub fn assign(text: &str, assignment: &str) -> Result<String, AssignError> {
     }
     let Ok(root) = DeTable::parse(text) else { return Ok(text.to_owned()) };
     let changed = match place(root.get_ref(), &path, text)? {
-        Place::Value(range) => replaced(text, range, &value),
-        Place::Table(at, Style::Lines) => {
+        ValuePosition::Value(range) => replaced(text, range, &value),
+        ValuePosition::Table(at, Style::Lines) => {
             let leaf = path[path.len() - 1];
             replaced(text, at..at, &format!("{leaf} = {value}\n"))
         }
-        Place::Table(at, Style::Inline { is_empty }) => {
+        ValuePosition::Table(at, Style::Inline { is_empty }) => {
             let leaf = path[path.len() - 1];
             let comma = if is_empty { "" } else { "," };
             replaced(text, at..at, &format!(" {leaf} = {value}{comma}"))
         }
-        Place::None => {
+        ValuePosition::None => {
             let (leaf, tables) = (path[path.len() - 1], path[..path.len() - 1].join("."));
             let line_feed = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             format!("{text}{line_feed}\n[{tables}]\n{leaf} = {value}\n")
@@ -78,13 +78,13 @@ pub fn assign(text: &str, assignment: &str) -> Result<String, AssignError> {
     // A result with an unexpected structure must not be accepted.
     let holds = DeTable::parse(&changed).is_ok_and(|root| {
         matches!(place(root.get_ref(), &path, &changed),
-            Ok(Place::Value(range)) if changed[range.clone()] == value)
+            Ok(ValuePosition::Value(range)) if changed[range.clone()] == value)
     });
     if holds { Ok(changed) } else { Err(AssignError::NoPlace(key.to_owned())) }
 }
 
 /// Place of a value, existing or new.
-enum Place {
+enum ValuePosition {
     /// An existing value.
     Value(Range<usize>),
     /// An existing table without the value: the place of its first key.
@@ -101,21 +101,21 @@ enum Style {
     Inline { is_empty: bool },
 }
 
-fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError> {
+fn place(root: &DeTable, path: &[&str], text: &str) -> Result<ValuePosition, AssignError> {
     let mut table = root;
     // The first line of the file belongs to no table.
-    let mut here = Place::Table(0, Style::Lines);
+    let mut here = ValuePosition::Table(0, Style::Lines);
     let mut at = 0;
     loop {
         let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == path[at]) else {
-            return Ok(if at + 1 == path.len() { here } else { Place::None });
+            return Ok(if at + 1 == path.len() { here } else { ValuePosition::None });
         };
         let so_far = path[..=at].join(".");
         at += 1;
         let (inner, span) = match value.get_ref() {
             // A table within braces is a value as a whole.
             DeValue::Table(_) if at == path.len() && text[value.span()].starts_with('{') => {
-                return Ok(Place::Value(value.span()));
+                return Ok(ValuePosition::Value(value.span()));
             }
             DeValue::Table(inner) => (inner, value.span()),
             DeValue::Array(list) if list.iter().any(|item| item.get_ref().is_table()) => {
@@ -132,7 +132,7 @@ fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError
                     // A list within brackets is a value as a whole.
                     let written = &text[value.span()];
                     if written.starts_with('[') && !written.starts_with("[[") {
-                        return Ok(Place::Value(value.span()));
+                        return Ok(ValuePosition::Value(value.span()));
                     }
                     return Err(AssignError::Table(so_far, names));
                 };
@@ -145,7 +145,7 @@ fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError
                     names,
                 })?
             }
-            _ if at == path.len() => return Ok(Place::Value(value.span())),
+            _ if at == path.len() => return Ok(ValuePosition::Value(value.span())),
             _ => return Err(AssignError::NoPlace(path.join("."))),
         };
         if at >= path.len() {
@@ -159,9 +159,9 @@ fn place(root: &DeTable, path: &[&str], text: &str) -> Result<Place, AssignError
 
 /// Returns the place for a new key of a table, whose value has this `span` and whose name is at
 /// `key`.
-fn beginning(text: &str, key: Range<usize>, span: Range<usize>, is_empty: bool) -> Place {
+fn beginning(text: &str, key: Range<usize>, span: Range<usize>, is_empty: bool) -> ValuePosition {
     if text[span.clone()].starts_with('{') {
-        return Place::Table(span.start + 1, Style::Inline { is_empty });
+        return ValuePosition::Table(span.start + 1, Style::Inline { is_empty });
     }
     // A header is alone on its line and ends with the table's name. So does an element's header,
     // but the name was found in another element's. Without a header (dotted keys, or only headers
@@ -173,8 +173,8 @@ fn beginning(text: &str, key: Range<usize>, span: Range<usize>, is_empty: bool) 
     let is_header = text[line..end].trim_start().starts_with('[')
         && (is_element || text[key.end..].trim_start_matches([' ', '"', '\'']).starts_with(']'));
     match is_header && text[..end].ends_with('\n') {
-        true => Place::Table(end, Style::Lines),
-        false => Place::None,
+        true => ValuePosition::Table(end, Style::Lines),
+        false => ValuePosition::None,
     }
 }
 

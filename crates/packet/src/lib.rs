@@ -21,7 +21,7 @@ pub mod template;
 pub mod writer;
 
 pub use address::{Family, Flows, Side};
-pub use prepared::Prepared;
+pub use prepared::PreparedFlows;
 pub use size::FrameSize;
 pub use stamp::{Phase, Stamp};
 pub use stream::Stream;

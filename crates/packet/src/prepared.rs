@@ -12,7 +12,7 @@ const STRIDES: [usize; 2] = [64, 96];
 
 /// Headers and stamps of some flows.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedFlows {
     heads: Vec<u8>,
     /// Folded sums over UDP and its pseudo header, without the changing fields.
     sums: Vec<u32>,
@@ -25,10 +25,10 @@ pub struct Prepared {
     mix: Option<Template>,
 }
 
-impl Prepared {
+impl PreparedFlows {
     /// Prepares flows, each given as source and destination index, of sender number `sender` (0 to
     /// 15).
-    pub fn new(template: &Template, sender: u8, flows: &[(u32, u32)]) -> Prepared {
+    pub fn new(template: &Template, sender: u8, flows: &[(u32, u32)]) -> PreparedFlows {
         let mut writer = FrameWriter::new(template.clone(), sender);
         let (udp, stamp) = (template.udp_offset(), template.stamp_offset());
         let stride = match template.family() {
@@ -54,7 +54,7 @@ impl Prepared {
             heads.extend_from_slice(&frame[..stride]);
         }
         let mix = template.size().is_mix().then(|| template.clone());
-        Prepared { heads, sums, stride, udp, stamp, length, sequence: 0, mix }
+        PreparedFlows { heads, sums, stride, udp, stamp, length, sequence: 0, mix }
     }
 
     /// Returns the number of flows.
@@ -192,7 +192,7 @@ mod tests {
             let flows = Flows { sources: 3, destinations: 70 };
             let template = Template::new(&Stream::new(family, size, flows), 9, [2; 6], [4; 6]);
             let some = [(0, 0), (2, 69), (1, 5)];
-            let mut prepared = Prepared::new(&template, sender, &some);
+            let mut prepared = PreparedFlows::new(&template, sender, &some);
             prepared.sequence = first;
             let mut buffer = vec![0; 400];
             buffer[..template.bytes().len()].copy_from_slice(template.bytes());

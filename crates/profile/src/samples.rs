@@ -133,7 +133,7 @@ pub(super) struct SamplesBuilder {
 
 /// Attributes of a sample apart from its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SampleSite {
     pub(super) cpu: Option<u32>,
     pub(super) pid: Option<i32>,
     pub(super) time_ns: Option<u64>,
@@ -146,7 +146,7 @@ impl SamplesBuilder {
     pub(super) fn add<'a>(
         &mut self,
         frames: impl Iterator<Item = &'a str>,
-        place: Place,
+        place: SampleSite,
         is_resolved: bool,
     ) {
         let frames: Vec<Frame> = frames.map(|name| self.names.frame(name)).collect();
@@ -160,7 +160,7 @@ impl SamplesBuilder {
             self.samples.stacks.push(frames.clone());
             next
         });
-        let Place { cpu, pid, time_ns, period } = place;
+        let SampleSite { cpu, pid, time_ns, period } = place;
         self.samples.records.push(Sample { stack, cpu, pid, time_ns, period, is_resolved });
     }
 
@@ -181,7 +181,8 @@ mod tests {
             ("a;b", Some(30), 0, 9),
             ("d", None, 1, 1),
         ] {
-            let place = Place { cpu: Some(cpu), pid: None, time_ns: time, period: Some(period) };
+            let place =
+                SampleSite { cpu: Some(cpu), pid: None, time_ns: time, period: Some(period) };
             builder.add(stack.split(';'), place, stack != "d");
         }
         builder.finish()

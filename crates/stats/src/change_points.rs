@@ -94,7 +94,7 @@ pub struct Division {
 
 /// Reason why a series cannot be divided.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Indivisible {
+pub enum DivisionError {
     /// Too few points.
     #[error("{have} points, and fewer than {MIN_POINTS} can't be divided")]
     TooShort {
@@ -114,7 +114,7 @@ pub enum Indivisible {
 ///
 /// # Errors
 /// Fewer than [`MIN_POINTS`] points, or one that isn't finite.
-pub fn change_points(logs: &[f64]) -> Result<Division, Indivisible> {
+pub fn change_points(logs: &[f64]) -> Result<Division, DivisionError> {
     check(logs)?;
     let (typical, penalty) = (noise::of_neighbours(logs), penalty(logs.len()));
     let (values, lone) = without_lone(logs, typical);
@@ -208,7 +208,7 @@ pub fn change_points_among(
     logs: &[f64],
     noise: &Noise,
     series: usize,
-) -> Result<Vec<usize>, Indivisible> {
+) -> Result<Vec<usize>, DivisionError> {
     check(logs)?;
     let penalty = penalty(logs.len()) + 2.0 * (series.max(1) as f64).ln();
     let is_noisy = noise.points.iter().all(|spread| *spread > 0.0);
@@ -255,7 +255,7 @@ fn detectable(points: usize, spread: f64) -> f64 {
 ///
 /// # Errors
 /// Same as [`change_points`].
-pub fn least_cost(logs: &[f64]) -> Result<(Vec<usize>, f64, f64), Indivisible> {
+pub fn least_cost(logs: &[f64]) -> Result<(Vec<usize>, f64, f64), DivisionError> {
     check(logs)?;
     let (scale, penalty) = (noise::of_neighbours(logs), penalty(logs.len()));
     let divided = || divide(logs, &Noise::constant(logs.len(), scale), penalty).0;
@@ -263,13 +263,13 @@ pub fn least_cost(logs: &[f64]) -> Result<(Vec<usize>, f64, f64), Indivisible> {
     Ok((found, scale, penalty))
 }
 
-fn check(logs: &[f64]) -> Result<(), Indivisible> {
+fn check(logs: &[f64]) -> Result<(), DivisionError> {
     if let Some(index) = logs.iter().position(|value| !value.is_finite()) {
-        return Err(Indivisible::NotFinite { index });
+        return Err(DivisionError::NotFinite { index });
     }
     let n = logs.len();
     if n < MIN_POINTS {
-        return Err(Indivisible::TooShort { have: n });
+        return Err(DivisionError::TooShort { have: n });
     }
     Ok(())
 }

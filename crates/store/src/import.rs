@@ -18,7 +18,7 @@ pub struct Import {
     /// Directory that was read, as given by the user.
     pub origin: String,
     /// Metadata of the whole set and of each variant.
-    pub about: About,
+    pub about: ImportMetadata,
     /// Every file found, sorted by path.
     pub sources: Vec<Source>,
     /// Texts and pictures published with the runs, sorted by path.
@@ -27,7 +27,7 @@ pub struct Import {
 
 /// Metadata of an imported result set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct About {
+pub struct ImportMetadata {
     /// Machine under test as the archive's folders name it, e.g.
     /// `Xeon_E5-2650_8Cores`; empty when unknown.
     pub machine: String,
@@ -56,12 +56,12 @@ pub struct About {
     /// The same bench without the patch of this set; `None` if it was not imported together with
     /// this set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unpatched: Option<Unpatched>,
+    pub unpatched: Option<UnpatchedSet>,
 }
 
 /// The set of the same bench and revision without a patch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Unpatched {
+pub struct UnpatchedSet {
     /// Its folder, e.g. `fbsd16-n311215`.
     pub label: String,
     /// Directory of its store, as seen from the directory of this one.
@@ -275,7 +275,7 @@ impl Store {
         })
     }
 
-    fn about(&self) -> Result<Option<(String, About)>, StoreError> {
+    fn about(&self) -> Result<Option<(String, ImportMetadata)>, StoreError> {
         let row: Option<(String, String)> = self
             .connection
             .query_row("SELECT origin, json FROM import", [], |row| Ok((row.get(0)?, row.get(1)?)))

@@ -36,7 +36,8 @@ mod tests;
 
 pub use error::StoreError;
 pub use import::{
-    About, Document, DocumentKind, Group, Import, Source, Status, Unpatched, UnpatchedGroup,
+    Document, DocumentKind, Group, Import, ImportMetadata, Source, Status, UnpatchedGroup,
+    UnpatchedSet,
 };
 pub use merge::{MergeError, Merged, merge, merge_anew};
 pub use overview::Overview;

@@ -1,14 +1,14 @@
 //! Bursts of packets and all counts of them, whichever program sends them.
 //!
-//! A [`Look`] contains all counts at one moment, a [`Period`] the differences between two moments,
+//! A [`CountSnapshot`] contains all counts at one moment, a [`Period`] the differences between two moments,
 //! and [`found`] turns bursts into the cost of a packet.
 
-use crate::caches::{self, Blocks, BurstMisses, CacheCosts, CacheFile, Seen};
-use crate::calls::{BurstPaths, CallFile, Calls, Grown, Returns, Tree, by_path};
+use crate::caches::{self, Blocks, BurstMisses, CacheCosts, CacheFile, FileSnapshot};
+use crate::calls::{BurstPaths, CallFile, Calls, Returns, Tree, TreeCounts, by_path};
 use crate::costs::{self, Costs, costs};
 use crate::counts::{Counts, Executed};
 use crate::error::VmError;
-use crate::guest::Running;
+use crate::guest::RunningGuest;
 use crate::symbols::Symbols;
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
 /// All counts at one moment.
-pub struct Look {
+pub struct CountSnapshot {
     counts: Counts,
     tree: Option<Tree>,
-    seen: Option<Seen>,
+    seen: Option<FileSnapshot>,
 }
 
 /// Counts between two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Period {
     executed: Vec<Executed>,
-    nodes: Grown,
+    nodes: TreeCounts,
     returns: Returns,
     misses: Blocks,
 }
@@ -48,7 +48,7 @@ pub struct Burst {
 
 /// Cost of a packet.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct PacketCost {
     /// Instructions by function.
     pub costs: Costs,
     /// Instructions by call stack; `None` if calls are not followed.
@@ -62,7 +62,7 @@ pub struct Found {
 ///
 /// # Errors
 /// If no plugin does it.
-pub fn begin(running: &Running) -> Result<(), VmError> {
+pub fn begin(running: &RunningGuest) -> Result<(), VmError> {
     running.calls.as_ref().map(CallFile::begin).transpose()?;
     running.caches.as_ref().map(CacheFile::begin).transpose().map(drop)
 }
@@ -71,16 +71,16 @@ pub fn begin(running: &Running) -> Result<(), VmError> {
 ///
 /// # Errors
 /// If the file can't be written.
-fn end(running: &Running) -> Result<(), VmError> {
+fn end(running: &RunningGuest) -> Result<(), VmError> {
     running.caches.as_ref().map(CacheFile::end).transpose().map(drop)
 }
 
-impl Look {
+impl CountSnapshot {
     /// Reads all current counts.
     ///
     /// # Errors
     /// If the guest has no plugin that counts, or a file can't be read.
-    pub fn at(running: &Running) -> Result<Look, VmError> {
+    pub fn at(running: &RunningGuest) -> Result<CountSnapshot, VmError> {
         let counts = running.counts.as_ref().ok_or_else(|| {
             VmError::Counts("the guest was started without a plugin that counts".into())
         })?;
@@ -89,14 +89,14 @@ impl Look {
             None => (counts.counts()?, None),
             Some(calls) => calls.frozen(|| counts.counts()).map(|(all, tree)| (all, Some(tree)))?,
         };
-        Ok(Look { counts, tree, seen })
+        Ok(CountSnapshot { counts, tree, seen })
     }
 
     /// Returns the counts since `before`.
     ///
     /// # Errors
     /// If the counts are incomplete.
-    pub fn since(&self, before: &Look) -> Result<Period, VmError> {
+    pub fn since(&self, before: &CountSnapshot) -> Result<Period, VmError> {
         let mut period =
             Period { executed: self.counts.since(&before.counts)?, ..Period::default() };
         if let (Some(now), Some(then)) = (&self.tree, &before.tree) {
@@ -116,13 +116,13 @@ impl Look {
 /// # Errors
 /// If the counts can't be read.
 pub fn with_idle(
-    running: &Running,
+    running: &RunningGuest,
     bursts: Vec<(Burst, Duration)>,
-) -> Result<(Vec<Burst>, Look), VmError> {
+) -> Result<(Vec<Burst>, CountSnapshot), VmError> {
     let longest = bursts.iter().map(|(_, took)| *took).max().unwrap_or_default();
-    let (before, start) = (Look::at(running)?, Instant::now());
+    let (before, start) = (CountSnapshot::at(running)?, Instant::now());
     std::thread::sleep(longest.max(IDLE_MIN));
-    let last = Look::at(running)?;
+    let last = CountSnapshot::at(running)?;
     let idle_time = start.elapsed();
     end(running)?;
     let idle = last.since(&before)?;
@@ -138,11 +138,11 @@ pub fn with_idle(
 /// # Errors
 /// If caches should have been modelled and were not.
 pub fn found(
-    running: &Running,
+    running: &RunningGuest,
     bursts: Vec<Burst>,
-    last: &Look,
+    last: &CountSnapshot,
     symbols: &Symbols,
-) -> Result<Found, VmError> {
+) -> Result<PacketCost, VmError> {
     let flat = |burst: &Burst| costs::Burst {
         packets: burst.packets,
         executed: burst.work.executed.clone(),
@@ -173,5 +173,5 @@ pub fn found(
         .as_ref()
         .map(|file| caches::by_function(file.model, &costs, &misses.collect::<Vec<_>>(), symbols));
     let caches = caches.transpose()?;
-    Ok(Found { costs, calls, caches })
+    Ok(PacketCost { costs, calls, caches })
 }

@@ -149,16 +149,16 @@ impl CacheFile {
     ///
     /// # Errors
     /// If the file can't be read.
-    pub fn seen(&self) -> Result<Seen, VmError> {
+    pub fn seen(&self) -> Result<FileSnapshot, VmError> {
         let mut bytes = vec![0; HEADER + PLACES * PLACE];
         let result = self.file.read_exact_at(&mut bytes, 0);
         result.map_err(|source| VmError::file(&self.path, source))?;
-        Ok(Seen { bytes })
+        Ok(FileSnapshot { bytes })
     }
 }
 
 /// The file at one moment.
-pub struct Seen {
+pub struct FileSnapshot {
     bytes: Vec<u8>,
 }
 
@@ -195,12 +195,12 @@ impl Misses {
 /// Misses by the address of the code block that causes them.
 pub type Blocks = Vec<(u64, Misses)>;
 
-impl Seen {
+impl FileSnapshot {
     /// Returns accesses and misses since `before`.
     ///
     /// # Errors
     /// If the guest executed more blocks than there are places, or nothing was watched.
-    pub fn since(&self, before: &Seen) -> Result<Blocks, VmError> {
+    pub fn since(&self, before: &FileSnapshot) -> Result<Blocks, VmError> {
         let overflow = 8 * Word::Overflow as usize;
         if quad(&self.bytes, overflow) != 0 {
             return Err(VmError::Counts(

@@ -153,7 +153,7 @@ impl Returns {
 }
 
 /// Nodes of the tree with the number of instructions executed there.
-pub type Grown = Vec<(u32, u64)>;
+pub type TreeCounts = Vec<(u32, u64)>;
 
 /// Executed instructions by path, root first.
 pub type Paths<'a> = BTreeMap<Vec<&'a str>, u64>;
@@ -163,7 +163,7 @@ impl Tree {
     ///
     /// # Errors
     /// If there were more paths than the plugin has nodes: the counts are incomplete.
-    pub fn grown_since(&self, before: &Tree) -> Result<Grown, VmError> {
+    pub fn grown_since(&self, before: &Tree) -> Result<TreeCounts, VmError> {
         if self.word(Word::Overflow) != before.word(Word::Overflow) {
             return Err(VmError::Counts(
                 "the guest has more call paths than the plugin has nodes\n  next step: count \

@@ -1,8 +1,8 @@
 //! Measures the cost of a packet in a forwarding guest: bursts of batches in lockstep.
 
-use crate::bursts::{self, Burst, Found, Look};
+use crate::bursts::{self, Burst, CountSnapshot, PacketCost};
 use crate::error::VmError;
-use crate::guest::{Running, System};
+use crate::guest::{RunningGuest, System};
 use crate::symbols::Symbols;
 use crate::wire::{Lockstep, Wire};
 use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Stream, Template, address};
@@ -41,7 +41,7 @@ pub struct Question {
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Cost of a packet.
-    pub found: Found,
+    pub found: PacketCost,
     /// Packets sent while counting.
     pub sent: u64,
     /// Sent packets that were not forwarded.
@@ -110,7 +110,7 @@ fn freebsd(interfaces: [&str; 2], family: Family) -> Vec<String> {
 /// # Errors
 /// If the guest forwards nothing, does not come to rest, or is gone, or if QEMU does not count.
 pub fn measure(
-    running: &Running,
+    running: &RunningGuest,
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
@@ -123,7 +123,7 @@ pub fn measure(
 }
 
 fn bursts(
-    running: &Running,
+    running: &RunningGuest,
     wires: [&Wire; 2],
     symbols: &Symbols,
     question: &Question,
@@ -154,11 +154,11 @@ fn bursts(
     let (mut sent, mut lost) = (0, 0);
     for burst in 1..=question.bursts {
         report(Some(burst));
-        let (start, began) = (Look::at(running)?, Instant::now());
+        let (start, began) = (CountSnapshot::at(running)?, Instant::now());
         let forwarded = traffic.batches(&mut lockstep, question.batches)?;
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
-        let work = Look::at(running)?.since(&start)?;
+        let work = CountSnapshot::at(running)?.since(&start)?;
         let packets = u64::from(question.batches) * u64::from(question.batch);
         sent += packets;
         lost += packets - forwarded;

@@ -8,7 +8,7 @@
 use crate::cache;
 use crate::console::Console;
 use crate::error::VmError;
-use crate::guest::{self, Common, Running, System};
+use crate::guest::{self, Common, RunningGuest, System};
 use crate::machine::{self, Boot, Model};
 use crate::symbols::Symbols;
 use crate::tool;
@@ -109,7 +109,7 @@ impl Guest<'_> {
     ///
     /// # Errors
     /// If a program is missing, or the guest does not come up.
-    pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
+    pub fn boot(&self, directory: &Path) -> Result<RunningGuest, VmError> {
         let model = self.common.model();
         let interfaces = interfaces(model)?;
         guest::key(directory, "key")?;

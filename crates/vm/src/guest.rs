@@ -67,7 +67,7 @@ impl Common<'_> {
         ssh_port: u16,
         interfaces: [&str; 2],
         up: impl FnOnce(&Machine, Option<&CountFile>) -> Result<PathBuf, VmError>,
-    ) -> Result<Running, VmError> {
+    ) -> Result<RunningGuest, VmError> {
         let Counting { counts, calls, caches, plugin } = counting(self, directory)?;
         let spec = Spec {
             accel: self.accel,
@@ -83,13 +83,13 @@ impl Common<'_> {
         let machine = Machine::start(&spec, directory)?;
         let ssh_config = up(&machine, counts.as_ref()).map_err(|error| machine.explain(error))?;
         let interfaces = interfaces.map(str::to_owned);
-        Ok(Running { machine, counts, calls, caches, ssh_config, system, interfaces })
+        Ok(RunningGuest { machine, counts, calls, caches, ssh_config, system, interfaces })
     }
 }
 
 /// A guest that answers.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGuest {
     /// The machine.
     pub machine: Machine,
     /// File with its instruction counts; `None` if nothing counts.
@@ -106,7 +106,7 @@ pub struct Running {
     pub interfaces: [String; 2],
 }
 
-impl Running {
+impl RunningGuest {
     /// Returns the functions of its kernel and of the loaded modules.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use crate::guest::{NAME, Running};
+pub use crate::guest::{NAME, RunningGuest};
 
 /// Programs of this machine that the guest gets, and their packages.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -59,7 +59,7 @@ impl Guest<'_> {
     ///
     /// # Errors
     /// If a program is missing, or the guest does not come up.
-    pub fn boot(&self, directory: &Path) -> Result<Running, VmError> {
+    pub fn boot(&self, directory: &Path) -> Result<RunningGuest, VmError> {
         let model = self.common.model();
         let port = machine::free_port()?;
         let ssh_config = self.keys(directory, port)?;

@@ -147,7 +147,7 @@ pub struct Lockstep<'a> {
 
 /// Arrival of a batch at the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gathered {
+enum BatchArrival {
     /// All of it was in the guest's ring at the first poll.
     AtOnce,
     /// The guest polled before all of it was there.
@@ -188,7 +188,7 @@ impl<'a> Lockstep<'a> {
         let forwarded = self.forward(frames);
         sink.unplug(plugs)?;
         let gathered = forwarded?;
-        if gathered != Gathered::AtOnce {
+        if gathered != BatchArrival::AtOnce {
             self.scattered += 1;
         }
         let mut buffer = vec![0; FRAME_MAX];
@@ -206,13 +206,16 @@ impl<'a> Lockstep<'a> {
         }
         // A guest that drops all frames still polls.
         match (gathered, count) {
-            (Gathered::Never, 0) => Err(self.machine.console().hangs(PATIENCE.as_secs())),
+            (BatchArrival::Never, 0) => Err(self.machine.console().hangs(PATIENCE.as_secs())),
             _ => Ok(count),
         }
     }
 
     /// Sends a batch, lets the guest find it as a whole, and waits until the guest rests again.
-    fn forward<'f>(&self, mut frames: impl Iterator<Item = &'f [u8]>) -> Result<Gathered, VmError> {
+    fn forward<'f>(
+        &self,
+        mut frames: impl Iterator<Item = &'f [u8]>,
+    ) -> Result<BatchArrival, VmError> {
         let held = self.counts.held()?;
         self.counts.hold(true)?;
         let sent = frames.try_for_each(|frame| self.ends[0].send(frame));
@@ -231,12 +234,12 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Waits until the guest is held at the gate and QEMU has put all frames into its ring.
-    fn gathered(&self, held: u64) -> Result<Gathered, VmError> {
+    fn gathered(&self, held: u64) -> Result<BatchArrival, VmError> {
         let deadline = Instant::now() + PATIENCE;
         let mut rests = 0;
         while rests < LOOKS {
             if Instant::now() > deadline {
-                return Ok(Gathered::Never);
+                return Ok(BatchArrival::Never);
             }
             std::thread::sleep(LOOK);
             self.machine.console().look()?;
@@ -245,7 +248,7 @@ impl<'a> Lockstep<'a> {
             rests = if is_there && self.machine.rests() { rests + 1 } else { 0 };
         }
         let is_first = self.counts.held()? == held + 1;
-        Ok(if is_first { Gathered::AtOnce } else { Gathered::InParts })
+        Ok(if is_first { BatchArrival::AtOnce } else { BatchArrival::InParts })
     }
 
     fn source_is_empty(&self) -> Result<bool, VmError> {

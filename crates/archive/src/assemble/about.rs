@@ -1,7 +1,7 @@
 //! Description of a set for the start of a report: origin of the runs, set-up, and the changes of
 //! each variant.
 
-use super::factors::Varied;
+use super::factors::GroupFactors;
 use super::published::Published;
 use super::settings;
 use super::{Group, Options, ReadTree, tree_of};
@@ -12,14 +12,14 @@ use fwdlab_model::record::Environment;
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::units::format_pps;
 use fwdlab_results::stats::summary::median;
-use fwdlab_results::store::{About, Group as StoredGroup, Invocation};
+use fwdlab_results::store::{Group as StoredGroup, ImportMetadata, Invocation};
 use std::collections::BTreeMap;
 
 /// Relative difference above which two loads contradict each other.
 const SAME_LOAD: f64 = 0.05;
 
 /// Returns the invocation of an import, with the environment of its runs.
-pub(super) fn invocation(options: &Options, about: &About) -> Invocation {
+pub(super) fn invocation(options: &Options, about: &ImportMetadata) -> Invocation {
     let names = [
         ("machine", &about.machine),
         ("interface", &about.interface),
@@ -54,14 +54,14 @@ pub(super) fn about(
     set: &ResultSet,
     groups: &[Group],
     plan: &Plan,
-    varied: &Varied,
+    varied: &GroupFactors,
     trees: &[ReadTree],
     published: &Published,
-) -> About {
+) -> ImportMetadata {
     let place = set.place.clone();
     let mut notes = varied.notes.clone();
     notes.extend(contradictions(groups, published));
-    About {
+    ImportMetadata {
         machine: place.machine,
         interface: place.interface,
         topic: place.topic,
@@ -164,7 +164,7 @@ fn system(uname: &str) -> String {
 
 /// Describes the settings of each configuration compared with the plain one, if the trees are
 /// available: name and one line.
-fn configurations(plan: &Plan, varied: &Varied, trees: &[ReadTree]) -> Vec<(String, String)> {
+fn configurations(plan: &Plan, varied: &GroupFactors, trees: &[ReadTree]) -> Vec<(String, String)> {
     let Some(factor) = varied.configuration.and_then(|at| plan.factors.get(at)) else {
         return Vec::new();
     };

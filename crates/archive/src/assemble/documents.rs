@@ -6,7 +6,7 @@ use fwdlab_results::store::DocumentKind;
 
 /// Classification of a file that is not a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum FileClass {
     /// Kept in the store.
     Kept(DocumentKind),
     /// Not kept; with the reason.
@@ -19,35 +19,37 @@ pub(super) enum Taken {
 pub(super) const LARGEST: u64 = 8 << 20;
 
 /// Classifies a file by its name. `groups` contains the groups' names.
-pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> Taken {
+pub(super) fn taken(file: &FoundFile, groups: &[&str]) -> FileClass {
     let base = file.base();
     let lower = base.to_ascii_lowercase();
     let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| lower.ends_with(suffix));
     if groups.iter().any(|group| lists::is_called(base, group)) {
-        return Taken::PerhapsList;
+        return FileClass::PerhapsList;
     }
     match lower.as_str() {
-        "readme.md" | "readme" | "readme.txt" => Taken::Kept(DocumentKind::Readme),
-        "source.json" | "license" | "license.txt" => Taken::Left("origin or license of the files"),
-        _ if ends(&[".pps"]) || lower.starts_with("pps.") => Taken::PerhapsList,
-        _ if ends(&[".equilibrium", ".equilibrium.max"]) => Taken::PerhapsList,
-        _ if ends(&[".data"]) => Taken::Kept(DocumentKind::Table),
-        _ if ends(&[".plt", ".gnuplot"]) => Taken::Kept(DocumentKind::Plot),
+        "readme.md" | "readme" | "readme.txt" => FileClass::Kept(DocumentKind::Readme),
+        "source.json" | "license" | "license.txt" => {
+            FileClass::Left("origin or license of the files")
+        }
+        _ if ends(&[".pps"]) || lower.starts_with("pps.") => FileClass::PerhapsList,
+        _ if ends(&[".equilibrium", ".equilibrium.max"]) => FileClass::PerhapsList,
+        _ if ends(&[".data"]) => FileClass::Kept(DocumentKind::Table),
+        _ if ends(&[".plt", ".gnuplot"]) => FileClass::Kept(DocumentKind::Plot),
         _ if lower.starts_with("pmcstat") || lower.contains("gprof") => {
-            Taken::Kept(DocumentKind::CallGraph)
+            FileClass::Kept(DocumentKind::CallGraph)
         }
-        _ if ends(&[".graph"]) => Taken::Kept(DocumentKind::CallGraph),
-        _ if ends(&[".stack", ".stacks", ".folded"]) => Taken::Kept(DocumentKind::Stacks),
+        _ if ends(&[".graph"]) => FileClass::Kept(DocumentKind::CallGraph),
+        _ if ends(&[".stack", ".stacks", ".folded"]) => FileClass::Kept(DocumentKind::Stacks),
         _ if lower.starts_with("bench.") && ends(&[".svg"]) => {
-            Taken::Kept(DocumentKind::FlameGraph)
+            FileClass::Kept(DocumentKind::FlameGraph)
         }
-        _ if ends(&[".svg", ".png", ".jpg", ".jpeg", ".gif"]) => Taken::Left("a picture"),
-        _ if ends(&[".during"]) => Taken::Left("counters of the device during a run"),
-        _ if ends(&[".bak", "~", ".orig"]) => Taken::Left("a copy kept beside"),
+        _ if ends(&[".svg", ".png", ".jpg", ".jpeg", ".gif"]) => FileClass::Left("a picture"),
+        _ if ends(&[".during"]) => FileClass::Left("counters of the device during a run"),
+        _ if ends(&[".bak", "~", ".orig"]) => FileClass::Left("a copy kept beside"),
         _ if !base.contains(' ') && !ends(&[".sh", ".txt", ".html", ".csv", ".gz", ".xz"]) => {
-            Taken::PerhapsList
+            FileClass::PerhapsList
         }
-        _ => Taken::Left("of no kind that holds results"),
+        _ => FileClass::Left("of no kind that holds results"),
     }
 }
 
@@ -66,21 +68,21 @@ pub(super) fn group(base: &str, groups: &[&str]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn of(name: &str) -> Taken {
+    fn of(name: &str) -> FileClass {
         let file = FoundFile { path: name.into(), name: name.to_owned(), size: 1, modified_ns: 0 };
         taken(&file, &["1", "pf.inet4"])
     }
 
     #[test]
     fn taken_classifies_files_by_name() {
-        assert_eq!(of("results/x/README.md"), Taken::Kept(DocumentKind::Readme));
-        assert_eq!(of("x/pf.inet4"), Taken::PerhapsList);
-        assert_eq!(of("x/pps.1"), Taken::PerhapsList);
-        assert_eq!(of("x/gnuplot.data"), Taken::Kept(DocumentKind::Table));
-        assert_eq!(of("x/bench.pf.inet4.svg"), Taken::Kept(DocumentKind::FlameGraph));
-        assert_eq!(of("x/graph.png"), Taken::Left("a picture"));
-        assert_eq!(of("x/bench.pf.inet4.1.pmc.graph"), Taken::Kept(DocumentKind::CallGraph));
-        assert_eq!(of("x/pmcstat-gprof-295802.txt"), Taken::Kept(DocumentKind::CallGraph));
+        assert_eq!(of("results/x/README.md"), FileClass::Kept(DocumentKind::Readme));
+        assert_eq!(of("x/pf.inet4"), FileClass::PerhapsList);
+        assert_eq!(of("x/pps.1"), FileClass::PerhapsList);
+        assert_eq!(of("x/gnuplot.data"), FileClass::Kept(DocumentKind::Table));
+        assert_eq!(of("x/bench.pf.inet4.svg"), FileClass::Kept(DocumentKind::FlameGraph));
+        assert_eq!(of("x/graph.png"), FileClass::Left("a picture"));
+        assert_eq!(of("x/bench.pf.inet4.1.pmc.graph"), FileClass::Kept(DocumentKind::CallGraph));
+        assert_eq!(of("x/pmcstat-gprof-295802.txt"), FileClass::Kept(DocumentKind::CallGraph));
     }
 
     #[test]

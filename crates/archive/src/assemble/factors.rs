@@ -18,7 +18,7 @@ pub(super) struct Identity {
 
 /// The factors, and the level of each group in each of them.
 #[derive(Debug, PartialEq)]
-pub(super) struct Varied {
+pub(super) struct GroupFactors {
     /// Factors with more than one level, in the order configuration, revision, traffic.
     pub(super) factors: Vec<Factor>,
     /// Indices of the levels of each group.
@@ -38,7 +38,7 @@ const TRAFFIC: usize = 2;
 
 /// Determines factors and levels. `configurations` names the factor that the configurations vary,
 /// if known.
-pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varied {
+pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> GroupFactors {
     let mut notes = Vec::new();
     let parts: Vec<[String; 3]> = groups.iter().map(|group| parts(group, &mut notes)).collect();
     let is_unique = (1..parts.len()).all(|i| !parts[..i].contains(&parts[i]));
@@ -51,7 +51,7 @@ pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varie
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
         let (factor, levels) = factor("variant", &names, false);
         let levels = levels.into_iter().map(|level| vec![level]).collect();
-        return Varied {
+        return GroupFactors {
             factors: vec![factor],
             levels,
             configuration: None,
@@ -59,7 +59,7 @@ pub(super) fn varied(groups: &[Identity], configurations: Option<&str>) -> Varie
             notes,
         };
     }
-    let mut found = Varied {
+    let mut found = GroupFactors {
         factors: Vec::new(),
         levels: vec![Vec::new(); groups.len()],
         configuration: None,

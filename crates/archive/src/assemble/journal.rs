@@ -2,7 +2,7 @@
 
 use super::Refused;
 use super::groups::Sorted;
-use super::runs::Complaint;
+use super::runs::FileFault;
 use crate::found::{FoundFile, ResultSet};
 use fwdlab_results::store::{Source, Status};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Journal {
         self.ignored.insert(file.name.clone(), why.to_owned());
     }
 
-    pub(super) fn complain(&mut self, complaints: Vec<Complaint>) {
+    pub(super) fn complain(&mut self, complaints: Vec<FileFault>) {
         for (name, why, refused) in complaints {
             let list = if refused { &mut self.refused } else { &mut self.remarked };
             list.insert(name, why);

@@ -18,7 +18,7 @@ mod settings;
 use super::config::{self, Configuration};
 use super::found::{FoundFile, ResultSet};
 use super::published::in_published_order;
-use factors::{Identity, Varied};
+use factors::{GroupFactors, Identity};
 use fwdlab_model::log::Info;
 use fwdlab_model::{Plan, RunRecord};
 pub use fwdlab_results::stats::log_rule::Rule;
@@ -46,7 +46,7 @@ pub struct Options {
 
 /// A set ready to be stored.
 #[derive(Clone, Debug)]
-pub struct Assembled {
+pub struct AssembledSet {
     /// The plan of its runs.
     pub plan: Plan,
     /// The invocation that represents the import.
@@ -110,7 +110,7 @@ pub fn assemble(
     parent: Option<Parent<'_>>,
     options: &Options,
     read: impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
-) -> Result<Assembled, Refused> {
+) -> Result<AssembledSet, Refused> {
     let sorted = groups::sort(&set.files);
     let mut log = Journal::of(&sorted);
     let mut groups: Vec<Group> = sorted
@@ -165,7 +165,7 @@ pub fn assemble(
         documents: published.documents,
     };
     let runs = records(groups);
-    Ok(Assembled { plan, invocation, runs, import, tally })
+    Ok(AssembledSet { plan, invocation, runs, import, tally })
 }
 
 /// The files of one group after reading.
@@ -284,7 +284,7 @@ fn tree_of<'a>(trees: &'a [ReadTree], name: &str) -> Option<&'a Configuration> {
     found.map(|tree| &tree.configuration)
 }
 
-fn vary(groups: &[Group], trees: &[ReadTree]) -> Varied {
+fn vary(groups: &[Group], trees: &[ReadTree]) -> GroupFactors {
     let identities: Vec<Identity> = groups.iter().map(|group| group.identity.clone()).collect();
     let in_use: Vec<(&str, &Configuration)> = groups
         .iter()

@@ -3,7 +3,7 @@
 use super::journal::Journal;
 use super::{Group, groups};
 use crate::found::{FoundFile, ResultSet};
-use fwdlab_results::store::{Unpatched, UnpatchedGroup};
+use fwdlab_results::store::{UnpatchedGroup, UnpatchedSet};
 
 /// The set without the patch.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +25,13 @@ impl Parent<'_> {
         &self,
         upper: bool,
         read: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
-    ) -> Unpatched {
+    ) -> UnpatchedSet {
         let sorted = groups::sort(&self.set.files);
         // The parent's own import reports faults in its files.
         let mut journal = Journal::of(&sorted);
         let groups = sorted.groups.iter();
         let groups = groups.filter_map(|(name, raw)| Group::read(name, raw, read, &mut journal));
-        Unpatched {
+        UnpatchedSet {
             label: self.set.place.label.clone(),
             store: self.store.to_owned(),
             newest_ns: self.newest_ns(),

@@ -1,6 +1,6 @@
 //! The plan of an imported set's runs.
 
-use super::factors::Varied;
+use super::factors::GroupFactors;
 use super::{Group, ReadTree, settings, tree_of};
 use crate::config;
 use crate::found::ResultSet;
@@ -15,7 +15,7 @@ use fwdlab_results::stats::summary::median;
 pub(super) struct Parts<'a> {
     pub(super) set: &'a ResultSet,
     pub(super) groups: &'a [Group],
-    pub(super) varied: &'a Varied,
+    pub(super) varied: &'a GroupFactors,
     pub(super) trees: &'a [ReadTree],
     pub(super) rule: Rule,
     pub(super) upper: bool,

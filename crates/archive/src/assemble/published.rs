@@ -1,6 +1,6 @@
 //! Results published with the logs, and their reproduction from the logs.
 
-use super::documents::{self, LARGEST, Taken};
+use super::documents::{self, FileClass, LARGEST};
 use super::journal::Journal;
 use super::lists::{self, Agreement, List};
 use super::{Group, Tally};
@@ -8,7 +8,7 @@ use crate::found::{FoundFile, ResultSet};
 use crate::published;
 use crate::published::Readme;
 use fwdlab_results::store::{
-    Document, DocumentKind, Likeness, ReproducedBlock, Reproductions, Unpatched,
+    Document, DocumentKind, Likeness, ReproducedBlock, Reproductions, UnpatchedSet,
 };
 
 /// Everything published, after reading.
@@ -52,7 +52,7 @@ impl Published {
         let mut lists: Vec<(List, Document)> = Vec::new();
         for file in others {
             let taken = documents::taken(file, &names);
-            if let Taken::Left(why) = taken {
+            if let FileClass::Left(why) = taken {
                 journal.ignore(file, why);
                 continue;
             }
@@ -68,7 +68,7 @@ impl Published {
                 }
             };
             let kind = match taken {
-                Taken::Kept(kind) => kind,
+                FileClass::Kept(kind) => kind,
                 _ => DocumentKind::List,
             };
             let variant = documents::group(file.base(), &names);
@@ -162,7 +162,7 @@ impl Published {
         &self,
         groups: &[Group],
         values: &[Vec<f64>],
-        unpatched: Option<&Unpatched>,
+        unpatched: Option<&UnpatchedSet>,
     ) -> Matched {
         let mut matched = Matched::default();
         let tally = &mut matched.tally;

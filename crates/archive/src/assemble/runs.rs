@@ -6,7 +6,7 @@
 use super::groups::RawRun;
 use crate::found::FoundFile;
 use fwdlab_model::Warning;
-use fwdlab_model::log::{self, Command, Ending, EquilibriumLog, GeneratorLog, Log, NumberedLine};
+use fwdlab_model::log::{self, Command, EquilibriumLog, GeneratorLog, Log, LogEnd, NumberedLine};
 use fwdlab_model::record::{Counts, RunRecord, Sample, TrialRecord};
 use fwdlab_results::stats::log_rule;
 use fwdlab_results::stats::summary::median;
@@ -48,14 +48,14 @@ impl ReadRun {
 }
 
 /// A file with a fault: name, reason, and whether it was refused.
-pub(super) type Complaint = (String, String, bool);
+pub(super) type FileFault = (String, String, bool);
 
 /// Reads the logs of one run; `None` without a usable log. Adds faults to `complaints` in either
 /// case.
 pub(super) fn read(
     raw: &RawRun<'_>,
     bytes_of: &impl Fn(&FoundFile) -> std::io::Result<Vec<u8>>,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<FileFault>,
 ) -> Option<ReadRun> {
     let mut logs = (0, 0);
     let mut parse = |file: &FoundFile| match parse(file, bytes_of) {
@@ -190,7 +190,7 @@ fn read_blast(file: &FoundFile, log: &GeneratorLog, senders: &[(&FoundFile, Log)
 fn read_search(
     file: &FoundFile,
     log: &EquilibriumLog,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<FileFault>,
 ) -> Option<ReadRun> {
     let mut complain = |why: &str, refused| {
         complaints.push((file.name.clone(), why.to_owned(), refused));
@@ -271,12 +271,12 @@ fn names(logs: &[(&FoundFile, &GeneratorLog)]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-fn ending(ending: Ending) -> &'static str {
+fn ending(ending: LogEnd) -> &'static str {
     match ending {
-        Ending::Total => "with its totals",
-        Ending::Terminated => "killed, as the harness does",
-        Ending::Interval => "cut off after a rate",
-        Ending::Other => "otherwise",
+        LogEnd::Total => "with its totals",
+        LogEnd::Terminated => "killed, as the harness does",
+        LogEnd::Interval => "cut off after a rate",
+        LogEnd::Other => "otherwise",
     }
 }
 
@@ -347,7 +347,7 @@ Iteration 2
     const END: &str = "Estimated Equilibrium Ethernet throughput= 36 Mb/s \
                        (maximum value seen: 37 Mb/s)\n";
 
-    fn read_sender_log(text: &str) -> (Option<ReadRun>, Vec<Complaint>) {
+    fn read_sender_log(text: &str) -> (Option<ReadRun>, Vec<FileFault>) {
         let file = FoundFile {
             path: "x".into(),
             name: "bench.null.1.sender".to_owned(),

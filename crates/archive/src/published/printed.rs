@@ -15,7 +15,7 @@ pub enum MedianRule {
 }
 
 /// Printed figures of one set that are independent of the generation.
-pub(super) struct Printed {
+pub(super) struct PrintedFigures {
     pub(super) n: usize,
     pub(super) min: String,
     pub(super) max: String,
@@ -24,9 +24,9 @@ pub(super) struct Printed {
     upper_median: String,
 }
 
-impl Printed {
+impl PrintedFigures {
     /// Formats the figures; `None` without values.
-    pub(super) fn of(values: &[f64]) -> Option<Printed> {
+    pub(super) fn of(values: &[f64]) -> Option<PrintedFigures> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (n, middle) = (sorted.len(), sorted.len() / 2);
@@ -35,7 +35,7 @@ impl Printed {
         // Sums in the published order, which affects the last digit.
         let average = values.iter().sum::<f64>() / n as f64;
         let text = |value| general(value, 8);
-        Some(Printed {
+        Some(PrintedFigures {
             n,
             min: text(min),
             max: text(max),
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn median_rule_distinguishes_both_rules() {
-        let even = Printed::of(&[1.0, 4.0, 2.0, 8.0]).unwrap();
+        let even = PrintedFigures::of(&[1.0, 4.0, 2.0, 8.0]).unwrap();
         assert_eq!(even.median_rule("3"), Some(MedianRule::Mean));
         assert_eq!(even.median_rule("4"), Some(MedianRule::Upper));
         assert_eq!(even.median_rule("2"), None);
-        let odd = Printed::of(&[14_880_950.5, 1.0, 2e7]).unwrap();
+        let odd = PrintedFigures::of(&[14_880_950.5, 1.0, 2e7]).unwrap();
         assert_eq!(odd.median_rule("14880950"), Some(MedianRule::Either), "half to even");
         assert_eq!((odd.n, odd.average.as_str()), (3, "11626984"));
-        assert!(Printed::of(&[]).is_none());
+        assert!(PrintedFigures::of(&[]).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Prints a published block again from the runs' figures.
 
 use super::Block;
-use super::printed::{Printed, same};
+use super::printed::{PrintedFigures, same};
 use fwdlab_results::stats::ministat::{DataSet, Generation, MinistatError, Options, render};
 use std::collections::BTreeSet;
 
@@ -113,8 +113,8 @@ fn left_out(published: &str, text: &str) -> Option<usize> {
 
 /// Returns, for each set, a variant with its numbers; preferably one that no other set uses.
 fn members(block: &Block, variants: &[(&str, &[f64])]) -> Vec<Option<usize>> {
-    let printed: Vec<Option<Printed>> =
-        variants.iter().map(|(_, values)| Printed::of(values)).collect();
+    let printed: Vec<Option<PrintedFigures>> =
+        variants.iter().map(|(_, values)| PrintedFigures::of(values)).collect();
     let mut taken = BTreeSet::new();
     let find = |set: &super::SetLine| {
         let fitting = |index: &usize| {

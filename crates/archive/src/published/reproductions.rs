@@ -13,7 +13,7 @@ use fwdlab_results::stats::ministat::Generation;
 use fwdlab_results::stats::summary::median;
 use fwdlab_results::store::{
     Contents, Document, DocumentKind, Likeness, ReproducedBlock, ReproducedTable, Reproductions,
-    Unpatched,
+    UnpatchedSet,
 };
 
 /// Medians within this relative distance are assumed to be of the same runs.
@@ -72,7 +72,7 @@ pub(crate) fn in_published_order<R, K: Ord>(
 pub(crate) fn reproductions(
     documents: &[Document],
     variants: &[(&str, &[f64])],
-    unpatched: Option<&Unpatched>,
+    unpatched: Option<&UnpatchedSet>,
 ) -> Reproductions {
     let others = unpatched.map_or(&[][..], |unpatched| &unpatched.groups);
     let others = others.iter().map(|group| (group.name.as_str(), group.values.as_slice()));
@@ -105,7 +105,7 @@ struct Figures<'a> {
     /// Number of leading entries that are the set's own variants.
     own_count: usize,
     /// The set that the remaining entries belong to.
-    unpatched: Option<&'a Unpatched>,
+    unpatched: Option<&'a UnpatchedSet>,
 }
 
 /// Prints a block from the variants' values.

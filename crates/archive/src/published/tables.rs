@@ -3,7 +3,7 @@
 //! A row is a label, then median, minimum and maximum. The label may be several words, quoted, or
 //! absent.
 
-use super::printed::{MedianRule, Printed, same};
+use super::printed::{MedianRule, PrintedFigures, same};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -64,8 +64,8 @@ impl Table {
 /// Returns, for each row, the variant (name, figures of its runs) with its numbers, preferably one
 /// that no other row uses; `None` if no variant has them.
 pub fn check_rows(rows: &[Row], variants: &[(&str, &[f64])]) -> Vec<Option<RowSource>> {
-    let printed: Vec<Option<Printed>> =
-        variants.iter().map(|(_, values)| Printed::of(values)).collect();
+    let printed: Vec<Option<PrintedFigures>> =
+        variants.iter().map(|(_, values)| PrintedFigures::of(values)).collect();
     let mut taken = BTreeSet::new();
     rows.iter()
         .map(|row| {

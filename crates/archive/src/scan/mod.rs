@@ -30,16 +30,16 @@ const LOGS: [&str; 5] = ["receiver", "sender", "sender_2", "sender_gen2", "sende
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// The result sets, sorted by path below the directory.
-    pub sets: Vec<Scanned>,
+    pub sets: Vec<ScannedSet>,
     /// Files outside all sets.
-    pub other: Other,
+    pub other: OtherFiles,
     /// Paths that were unreadable or left out, with the reason; sorted by path.
     pub problems: Vec<(PathBuf, String)>,
 }
 
 /// A result set and its path below the scanned directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scanned {
+pub struct ScannedSet {
     /// The set.
     pub set: ResultSet,
     /// Its path without the folder `results`, or its label if the directory is the set itself.
@@ -48,7 +48,7 @@ pub struct Scanned {
 
 /// Files outside all sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Other {
+pub struct OtherFiles {
     /// Number of files.
     pub files: usize,
     /// Their size in bytes.
@@ -74,7 +74,7 @@ pub fn scan(directory: &Path) -> io::Result<Scan> {
 
 /// The result that a folder of logs belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Home {
+struct ResultFolder {
     /// The bench's folder.
     origin: PathBuf,
     /// The result's folder; equals the origin if the logs are outside any bench.
@@ -90,7 +90,7 @@ struct Scanner {
 impl Scanner {
     fn scan(mut self) -> Scan {
         let raw = raw_folders(&self.walk, &self.root);
-        let mut by_home: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
+        let mut by_home: BTreeMap<ResultFolder, Vec<usize>> = BTreeMap::new();
         for folder in raw_folders(&self.walk, Path::new("/")) {
             by_home.entry(home(&self.walk, folder)).or_default().push(folder);
         }
@@ -123,7 +123,13 @@ impl Scanner {
         }
     }
 
-    fn set(&mut self, home: &Home, all: &[usize], main: Option<usize>, raw: usize) -> Scanned {
+    fn set(
+        &mut self,
+        home: &ResultFolder,
+        all: &[usize],
+        main: Option<usize>,
+        raw: usize,
+    ) -> ScannedSet {
         let is_main = main == Some(raw);
         let mut files = self.files(&home.origin, raw);
         let published = is_main || main.is_none();
@@ -152,7 +158,7 @@ impl Scanner {
         let configurations = self.configurations(&home.origin);
         let lab = self.lab(&home.origin, &place);
         let origin = home.origin.clone();
-        Scanned { set: ResultSet { origin, place, files, configurations, lab }, below }
+        ScannedSet { set: ResultSet { origin, place, files, configurations, lab }, below }
     }
 
     /// Returns the files of a folder and its subfolders, except subfolders that are sets
@@ -218,7 +224,7 @@ impl Scanner {
 
     /// Reports logs with the same name both in the result folder and below it: it is unclear which
     /// are the results.
-    fn duplicates(&self, home: &Home, folders: &[usize]) -> Vec<(PathBuf, String)> {
+    fn duplicates(&self, home: &ResultFolder, folders: &[usize]) -> Vec<(PathBuf, String)> {
         let Some(label) = self.walk.at(&home.label).filter(|label| folders.contains(label)) else {
             return Vec::new();
         };
@@ -242,7 +248,7 @@ impl Scanner {
             .collect()
     }
 
-    fn other(&self, sets: &[Scanned]) -> Other {
+    fn other(&self, sets: &[ScannedSet]) -> OtherFiles {
         let in_sets: BTreeSet<&Path> = sets
             .iter()
             .flat_map(|scanned| {
@@ -254,8 +260,8 @@ impl Scanner {
         let folders = self.walk.folders.iter().filter(|f| f.path.starts_with(&self.root));
         let files = folders.flat_map(|folder| &folder.files);
         files.filter(|file| !in_sets.contains(file.path.as_path())).fold(
-            Other::default(),
-            |sum, file| Other { files: sum.files + 1, bytes: sum.bytes + file.size },
+            OtherFiles::default(),
+            |sum, file| OtherFiles { files: sum.files + 1, bytes: sum.bytes + file.size },
         )
     }
 }
@@ -289,22 +295,22 @@ fn is_named_raw(walk: &Walk, folder: usize) -> bool {
 
 /// Returns the result that a folder of logs belongs to: the one below `results/`; otherwise the
 /// parent of a folder named `RAW`, `RAW.1rx` or `PMC`; otherwise the folder itself.
-fn home(walk: &Walk, raw: usize) -> Home {
+fn home(walk: &Walk, raw: usize) -> ResultFolder {
     let folder = &walk.folders[raw];
     for label in folder.path.ancestors().take(DEEPEST + 1) {
         let bench = label.parent().filter(|parent| is_results(parent)).and_then(Path::parent);
         if let Some(origin) = bench {
-            return Home { origin: origin.to_path_buf(), label: label.to_path_buf() };
+            return ResultFolder { origin: origin.to_path_buf(), label: label.to_path_buf() };
         }
     }
     let kind = folder.name.split('.').next().unwrap_or_default();
     let is_part = kind.eq_ignore_ascii_case("raw") || kind.eq_ignore_ascii_case("pmc");
     let label = folder.path.parent().filter(|_| is_part).unwrap_or(&folder.path).to_path_buf();
-    Home { origin: label.clone(), label }
+    ResultFolder { origin: label.clone(), label }
 }
 
 /// Returns the folder that the published figures of a result belong to.
-fn main_of(walk: &Walk, home: &Home, folders: &[usize]) -> Option<usize> {
+fn main_of(walk: &Walk, home: &ResultFolder, folders: &[usize]) -> Option<usize> {
     if let [only] = folders {
         return Some(*only);
     }
@@ -332,7 +338,7 @@ fn with(path: PathBuf, rest: &Path) -> PathBuf {
 }
 
 /// Returns a result's path without the folder `results` above it.
-fn without_results(below: &Path, home: &Home) -> PathBuf {
+fn without_results(below: &Path, home: &ResultFolder) -> PathBuf {
     match (below.parent(), below.file_name()) {
         (Some(above), Some(label)) if home.origin != home.label && is_results(above) => {
             above.parent().unwrap_or(Path::new("")).join(label)

@@ -1,9 +1,6 @@
 //! Imports of archives on disk into stores: files found, read, left unchanged and refused.
 
-#[path = "support/archive_writer.rs"]
-mod archive_writer;
-
-use archive_writer::{Form, Set, Writer};
+use crate::archive_writer::{Form, Set, Writer};
 use fwdlab_archive::assemble::{Options, Rule};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::import::{self, Event, Job, LARGEST, Outcome, Request, Summary};

@@ -1,10 +1,7 @@
 //! A set with a patch next to the same set without it: blocks that contain both are reproduced, and
 //! each variant is compared with its unpatched counterpart.
 
-#[path = "support/archive_writer.rs"]
-mod archive_writer;
-
-use archive_writer::{Set, Writer};
+use crate::archive_writer::{Set, Writer};
 use fwdlab_archive::assemble::Options;
 use fwdlab_archive::import::{self, Job, Outcome, Request, Summary};
 use fwdlab_archive::scan::scan;

@@ -1,7 +1,7 @@
 //! Imports and reports five experiments of the archive and compares them with their published
 //! results.
 
-use fwdlab_archive::assemble::{Assembled, Options, assemble};
+use fwdlab_archive::assemble::{AssembledSet, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::published::with_tabs;
 use fwdlab_archive::scan::scan;
@@ -25,13 +25,13 @@ fn options() -> Options {
 }
 
 /// Assembles and stores an experiment's result; returns its folder.
-fn imported(archive: &Collection, name: &str) -> (Assembled, Store, tempfile::TempDir) {
+fn imported(archive: &Collection, name: &str) -> (AssembledSet, Store, tempfile::TempDir) {
     let found = scan(&archive.path().join(name)).unwrap();
     let [set] = found.sets.as_slice() else { panic!("{} sets in {name}", found.sets.len()) };
     let assembled = assemble(&set.set, None, &options(), read).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.sqlite");
-    let Assembled { plan, invocation, runs, import, .. } = &assembled;
+    let AssembledSet { plan, invocation, runs, import, .. } = &assembled;
     Store::create_imported(&path, plan, invocation, runs, import).unwrap();
     (assembled, Store::open_read_only(&path).unwrap(), folder)
 }

@@ -145,9 +145,9 @@ mod tests {
     use crate::host::Ended;
 
     /// A program that runs and prints nothing.
-    struct Mute;
+    struct SilentProgram;
 
-    impl Running for Mute {
+    impl Running for SilentProgram {
         fn tell(&mut self, _: &str) -> Result<(), BenchError> {
             Ok(())
         }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn silent_agent_error_quotes_its_last_output() {
         let (host, command) = ("far".into(), "fwdlab send --control".into());
-        let mut mute = Conversation { program: Box::new(Mute), host, command };
+        let mut mute = Conversation { program: Box::new(SilentProgram), host, command };
         let error = mute.answer(Duration::from_millis(20)).expect_err("silence").to_string();
         assert_eq!(
             error,

@@ -10,7 +10,7 @@ pub(super) struct Lines(Receiver<String>);
 
 /// Result of waiting for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum LineOutcome {
     /// A line, without its line feed.
     Line(String),
     /// Timeout.
@@ -34,11 +34,11 @@ impl Lines {
     }
 
     /// Waits for the next line.
-    pub(super) fn next(&self, patience: Duration) -> Heard {
+    pub(super) fn next(&self, patience: Duration) -> LineOutcome {
         match self.0.recv_timeout(patience) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Ok(line) => LineOutcome::Line(line),
+            Err(RecvTimeoutError::Timeout) => LineOutcome::Nothing,
+            Err(RecvTimeoutError::Disconnected) => LineOutcome::End,
         }
     }
 }

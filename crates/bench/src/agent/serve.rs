@@ -1,6 +1,6 @@
 //! Common to both agents: hello, orders, time limit.
 
-use super::line_reader::{Heard, Lines};
+use super::line_reader::{LineOutcome, Lines};
 use super::protocol::{Answer, Hello, Order};
 use crate::error::BenchError;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(super) trait Agent {
 }
 
 /// An agent after its first order.
-pub(super) struct Begun<A> {
+pub(super) struct StartedAgent<A> {
     pub(super) agent: A,
     pub(super) facts: BTreeMap<String, String>,
     pub(super) at_most: Duration,
@@ -45,7 +45,7 @@ pub(super) fn serve<A: Agent>(
     input: impl Read + Send + 'static,
     output: &mut dyn Write,
     stopped: &dyn Fn() -> bool,
-    begin: impl FnOnce(Order) -> Result<Begun<A>, BenchError>,
+    begin: impl FnOnce(Order) -> Result<StartedAgent<A>, BenchError>,
 ) -> Result<(), BenchError> {
     let lines = Lines::of(input);
     if !write_line(output, &Hello::own()) {
@@ -66,12 +66,12 @@ fn converse<A: Agent>(
     lines: &Lines,
     output: &mut dyn Write,
     stopped: &dyn Fn() -> bool,
-    begin: impl FnOnce(Order) -> Result<Begun<A>, BenchError>,
+    begin: impl FnOnce(Order) -> Result<StartedAgent<A>, BenchError>,
 ) -> Result<(), BenchError> {
     let Next::Message(hello) = next_message::<Hello>(lines, None, stopped)? else { return Ok(()) };
     hello.check("whoever gives orders")?;
     let Next::Message(order) = next_message::<Order>(lines, None, stopped)? else { return Ok(()) };
-    let Begun { mut agent, facts, at_most } = begin(order)?;
+    let StartedAgent { mut agent, facts, at_most } = begin(order)?;
     let end = Instant::now() + at_most;
     let mut continues = write_line(output, &Answer::Ready { facts });
     while continues {
@@ -90,20 +90,20 @@ fn next_message<T: DeserializeOwned>(
 ) -> Result<Next<T>, BenchError> {
     while !stopped() {
         match lines.next(TICK) {
-            Heard::Line(line) => {
+            LineOutcome::Line(line) => {
                 let message = serde_json::from_str(&line).map_err(|error| {
                     BenchError::Refused(format!("told `{line}`, which is no order here: {error}"))
                 })?;
                 return Ok(Next::Message(message));
             }
-            Heard::Nothing if end.is_some_and(|end| Instant::now() >= end) => {
+            LineOutcome::Nothing if end.is_some_and(|end| Instant::now() >= end) => {
                 return Err(BenchError::environment(
                     "the time that the order gave is over, and nobody said stop",
                     "see why the controller went silent, or give more time",
                 ));
             }
-            Heard::Nothing => {}
-            Heard::End => return Ok(Next::Over),
+            LineOutcome::Nothing => {}
+            LineOutcome::End => return Ok(Next::Over),
         }
     }
     Ok(Next::Over)

@@ -1,7 +1,7 @@
 //! The receiving agent's side of the conversation.
 
 use super::protocol::{Answer, Order, ReceiveOrder, Received};
-use super::serve::{Agent, Begun, misplaced, serve as converse};
+use super::serve::{Agent, StartedAgent, misplaced, serve as converse};
 use crate::arrivals;
 use crate::error::BenchError;
 use fwdlab_model::record::{Checked, Latency};
@@ -29,7 +29,11 @@ pub fn serve(
         let Order::Receive(order) = order else { return Err(misplaced(&order)) };
         let (receiver, facts, checked) = open(&order)?;
         let at_most = Duration::from_nanos(order.at_most_ns);
-        Ok(Begun { agent: ReceiverKind { receiver: Some(receiver), checked }, facts, at_most })
+        Ok(StartedAgent {
+            agent: ReceiverKind { receiver: Some(receiver), checked },
+            facts,
+            at_most,
+        })
     })
 }
 

@@ -1,7 +1,7 @@
 //! The sending agent's side of the conversation.
 
 use super::protocol::{Answer, Order, SendOrder, Sent};
-use super::serve::{Agent, Begun, misplaced, serve as converse};
+use super::serve::{Agent, StartedAgent, misplaced, serve as converse};
 use crate::error::BenchError;
 use fwdlab_netio::{Sender, clock};
 use fwdlab_packet::Phase;
@@ -29,7 +29,7 @@ pub fn serve(
         let Order::Send(order) = order else { return Err(misplaced(&order)) };
         let (senders, facts) = open(&order)?;
         let agent = Sending { senders, last: Sent::default() };
-        Ok(Begun { agent, facts, at_most: Duration::from_nanos(order.at_most_ns) })
+        Ok(StartedAgent { agent, facts, at_most: Duration::from_nanos(order.at_most_ns) })
     })
 }
 

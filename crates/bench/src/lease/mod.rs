@@ -60,7 +60,7 @@ enum LeaseState {
 }
 
 /// The lease of one host.
-struct Held {
+struct HeldLease {
     name: String,
     host: Arc<dyn Host + Send + Sync>,
     ledger: Ledger,
@@ -71,7 +71,7 @@ struct Held {
 struct Shared {
     owner: Owner,
     length: Duration,
-    hosts: Vec<Held>,
+    hosts: Vec<HeldLease>,
     over: Mutex<bool>,
     woken: Condvar,
 }
@@ -120,7 +120,7 @@ impl Leases {
         lab: &Lab,
         checked_lab: Option<&str>,
     ) -> Result<Leases, BenchError> {
-        let held = |connected: &ConnectedHost| Held {
+        let held = |connected: &ConnectedHost| HeldLease {
             name: connected.described.name.clone(),
             host: connected.shared(),
             ledger: Ledger::of(connected.system),
@@ -138,7 +138,7 @@ impl Leases {
     fn begin(
         owner: Owner,
         length: Duration,
-        hosts: Vec<Held>,
+        hosts: Vec<HeldLease>,
         checked_lab: Option<&str>,
     ) -> Result<Leases, BenchError> {
         let (over, woken) = (Mutex::new(false), Condvar::new());
@@ -222,7 +222,7 @@ impl Drop for Leases {
 }
 
 impl Shared {
-    fn find(&self, name: &str) -> Option<&Held> {
+    fn find(&self, name: &str) -> Option<&HeldLease> {
         self.hosts.iter().find(|held| held.name == name)
     }
 
@@ -230,7 +230,7 @@ impl Shared {
         self.hosts.iter().try_for_each(|held| self.take_one(held))
     }
 
-    fn take_one(&self, held: &Held) -> Result<(), BenchError> {
+    fn take_one(&self, held: &HeldLease) -> Result<(), BenchError> {
         let mut gone = String::new();
         loop {
             let requested_ns = boottime_ns();
@@ -260,8 +260,8 @@ impl Shared {
         }
     }
 
-    /// Extends a lease; [`Held::lost`] reports the outcome afterwards.
-    fn renew(&self, held: &Held) -> Result<(), BenchError> {
+    /// Extends a lease; [`HeldLease::lost`] reports the outcome afterwards.
+    fn renew(&self, held: &HeldLease) -> Result<(), BenchError> {
         let requested_ns = boottime_ns();
         let host = held.host.as_ref();
         let answer = held.ledger.take(host, self.owner.text(), self.length, "", true);
@@ -319,7 +319,7 @@ impl Shared {
     }
 }
 
-impl Held {
+impl HeldLease {
     fn set(&self, standing: LeaseState) {
         *lock(&self.standing) = standing;
     }

@@ -138,7 +138,7 @@ pub struct Mark {
 
 /// A host's record of its lease.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct LeaseRecord {
     /// Number of the record.
     pub(super) number: String,
     /// Current holder, or the last one if it did not release the lease.
@@ -215,7 +215,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The errors of [`Ledger::take`].
-    pub(super) fn show(&self, host: &dyn Host) -> Result<Seen, BenchError> {
+    pub(super) fn show(&self, host: &dyn Host) -> Result<LeaseRecord, BenchError> {
         let output = self.run(host, SHOW, &[""])?;
         parse_record(&output).ok_or_else(|| self.unreadable(host, &output))
     }
@@ -260,7 +260,7 @@ fn parse_holder(text: &str) -> Option<Holder> {
 }
 
 /// Parses the output of [`SHOW`].
-fn parse_record(text: &str) -> Option<Seen> {
+fn parse_record(text: &str) -> Option<LeaseRecord> {
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next()?.split(' ').collect();
     let ["lease", number, left, length, taken, now, owner] = words[..] else { return None };
@@ -271,7 +271,7 @@ fn parse_record(text: &str) -> Option<Seen> {
         let (name, at) = (word()?, word()?);
         Some(Mark { name, at_s: at.parse().ok()?, by: word()?, why: word()? })
     });
-    Some(Seen {
+    Some(LeaseRecord {
         number: number.to_owned(),
         holder: (owner != "nobody").then_some(held),
         now_s: now.parse().ok()?,

@@ -3,7 +3,7 @@
 use super::health::find;
 use super::owner::{is_gone, named};
 use super::reach::{is_host, reach};
-use super::script::{Holder, Ledger, Mark, Seen};
+use super::script::{Holder, LeaseRecord, Ledger, Mark};
 use crate::error::BenchError;
 use crate::host::SshSettings;
 use crate::host::connected::ConnectedHost;
@@ -52,7 +52,7 @@ pub struct FreeResult {
     pub said: String,
 }
 
-fn state(record: &Seen) -> State {
+fn state(record: &LeaseRecord) -> State {
     match &record.holder {
         None => State::Free,
         Some(holder) if holder.left_s <= 0.0 || is_gone(&holder.owner) => State::Dead,
@@ -62,7 +62,7 @@ fn state(record: &Seen) -> State {
 
 /// Queries every host; results are in the order of the file.
 pub fn survey(lab: &Lab, settings: &SshSettings) -> Vec<HostLease> {
-    let records: Vec<Result<Seen, BenchError>> =
+    let records: Vec<Result<LeaseRecord, BenchError>> =
         reach(lab.hosts.iter(), settings, |_, connected| {
             connected.and_then(|host| Ledger::of(host.system).show(host.host()))
         });

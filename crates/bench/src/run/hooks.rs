@@ -4,7 +4,7 @@
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::testbed::Reach;
+use crate::testbed::RigLocation;
 use fwdlab_model::settings::{Hooks, Settings};
 use fwdlab_model::words;
 
@@ -24,11 +24,11 @@ impl<'a> SetupGuard<'a> {
     pub(super) fn begin(
         host: &'a dyn Host,
         settings: &'a Settings,
-        reach: Reach,
+        reach: RigLocation,
         findings: &mut Findings,
     ) -> Result<SetupGuard<'a>, BenchError> {
         let hooks = &settings.dut.hooks;
-        let is_due = !hooks.is_default() && reach != Reach::Here { simulated: true };
+        let is_due = !hooks.is_default() && reach != RigLocation::Here { simulated: true };
         let around = SetupGuard { host, hooks, is_due };
         if !is_due {
             return Ok(around);
@@ -112,7 +112,7 @@ mod tests {
         settings
     }
 
-    const HERE: Reach = Reach::Here { simulated: false };
+    const HERE: RigLocation = RigLocation::Here { simulated: false };
 
     fn host(output: &str) -> FakeHost {
         let outputs = [("look".to_owned(), output.to_owned())].into();
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn simulated_testbed_runs_no_commands() {
         let (host, settings) = (host(""), settings(""));
-        let simulated = Reach::Here { simulated: true };
+        let simulated = RigLocation::Here { simulated: true };
         let around =
             SetupGuard::begin(&host, &settings, simulated, &mut Findings::default()).unwrap();
         around.end().unwrap();

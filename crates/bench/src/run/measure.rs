@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::profiler::Sampling;
 use crate::testbed::netns::receiver;
 use crate::testbed::stopwatch::Stopwatch;
-use crate::testbed::{Endpoints, Parts, Reach, TrafficRequest};
+use crate::testbed::{Endpoints, Parts, RigLocation, TrafficRequest};
 use crate::trial::{self, Alternation, Moment, OpeningConditions, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Plan;
@@ -26,7 +26,7 @@ use fwdlab_model::warning::Warning;
 use std::cell::RefCell;
 
 /// Result of a run before it becomes a record.
-pub(super) struct Measured {
+pub(super) struct RunMeasurement {
     pub(super) trial: TrialRecord,
     pub(super) method: Option<MethodRecord>,
     pub(super) warnings: Vec<Warning>,
@@ -45,11 +45,11 @@ pub(super) fn measure(
     attempt: &mut Attempt,
     findings: &mut Findings,
     observer: &mut dyn Observer,
-) -> Result<Measured, BenchError> {
+) -> Result<RunMeasurement, BenchError> {
     let plan = task.plan;
     let first = task.run.variants[0];
     let settings = &plan.variants[first].settings;
-    let remote = matches!(parts.reach, Reach::Remote { .. });
+    let remote = matches!(parts.reach, RigLocation::Remote { .. });
 
     observer.step("configuring the DUT");
     let (host, placement) = (parts.host, parts.placement);
@@ -94,7 +94,7 @@ pub(super) fn measure(
         in_force = next;
         dut.borrow_mut().switch(host, from, to)
     };
-    let mut queries = asked(&dut, host, ends, &before, settings);
+    let mut queries = dut_queries(&dut, host, ends, &before, settings);
     // A run that counts instructions has no rate, and nothing else may run during it.
     let is_timed = settings.testbed.kind != TestbedKind::Vm;
     let sampler = match remote && is_timed {
@@ -197,7 +197,7 @@ pub(super) fn measure(
     let executed = armed.traffic().executed()?;
     findings.facts.extend(armed.facts());
     let ended = armed.end()?;
-    let method = method::carry_out(&mut parts, task, &observed, attempt, findings, observer)?;
+    let method = method::run_method(&mut parts, task, &observed, attempt, findings, observer)?;
     around.end()?;
     parts.dut.stop(host)?;
     watch.lap("read");
@@ -230,7 +230,7 @@ pub(super) fn measure(
         warnings.retain(|warning| !warning.is_of_time());
     }
     let trial = TrialRecord { device, executed, ..observed.into_record(counters, cpus) };
-    Ok(Measured { trial, method, warnings, simulated: is_simulated(&parts), sampled })
+    Ok(RunMeasurement { trial, method, warnings, simulated: is_simulated(&parts), sampled })
 }
 
 /// Returns the conditions for a run's own trial to open its window: every flow and its state were
@@ -243,7 +243,7 @@ fn awaited(plan: &Plan, ends: &dyn Endpoints, settings: &Settings) -> OpeningCon
 }
 
 fn is_simulated(parts: &Parts<'_>) -> bool {
-    parts.reach == Reach::Here { simulated: true }
+    parts.reach == RigLocation::Here { simulated: true }
 }
 
 /// Applies and verifies every level once before traffic flows, and returns to the first.
@@ -289,7 +289,7 @@ fn read_consistently(
 }
 
 /// The DUT queries of a trial; `before` holds the counters at its beginning.
-pub(super) fn asked<'a, 'b: 'a, 'c: 'b>(
+pub(super) fn dut_queries<'a, 'b: 'a, 'c: 'b>(
     dut: &'a RefCell<&'b mut (dyn Dut + 'c)>,
     host: &'a dyn Host,
     ends: &'a dyn Endpoints,

@@ -28,7 +28,7 @@ use fwdlab_model::record::{Calibration, Checkpoint, Environment, ProfileRecord, 
 use fwdlab_model::settings::Settings;
 use fwdlab_netio::affinity;
 use lease_guard::with_lease;
-use measure::{Measured, measure};
+use measure::{RunMeasurement, measure};
 use method::Attempt;
 pub use sampled::Sampled;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Runner {
         settings: &Settings,
         observer: &mut dyn Observer,
     ) -> Result<Calibration, BenchError> {
-        let _pinned = Pinned::to(&self.testbed.place(settings).control)?;
+        let _pinned = PinGuard::to(&self.testbed.place(settings).control)?;
         with_lease(self.testbed.lease(), observer, |observer| {
             self.testbed.calibrate(plan, settings, observer)
         })
@@ -174,7 +174,7 @@ impl Runner {
         let first = task.run.variants[0];
         let settings = &task.plan.variants[first].settings;
         let placement = self.testbed.place(settings);
-        let _pinned = Pinned::to(&placement.control)?;
+        let _pinned = PinGuard::to(&placement.control)?;
         let started_at = SystemClock.wall_text();
         let mut watch = Stopwatch::default();
         let mut findings = Findings::default();
@@ -193,7 +193,7 @@ impl Runner {
         let left = rig.down()?;
         watch.lap("take down");
 
-        let Measured { trial, mut method, mut warnings, simulated, sampled } = measured;
+        let RunMeasurement { trial, mut method, mut warnings, simulated, sampled } = measured;
         if sampled.as_ref().is_some_and(|sampled| sampled.raw.event.contains("clock")) {
             self.sampled_event = Some(Event::CpuClock);
         }
@@ -232,7 +232,7 @@ impl Runner {
     ) -> Result<(ProfileRecord, RawProfile), BenchError> {
         let settings = &task.plan.variants[task.run.variants[0]].settings;
         let placement = self.testbed.place(settings);
-        let _pinned = Pinned::to(&placement.control)?;
+        let _pinned = PinGuard::to(&placement.control)?;
         self.testbed.begin(observer)?;
         with_lease(self.testbed.lease(), observer, |observer| {
             let mut rig = self.testbed.stand(task, observer)?;
@@ -247,23 +247,23 @@ impl Runner {
 }
 
 /// Pins this thread to CPUs until dropped.
-struct Pinned {
+struct PinGuard {
     before: Vec<u16>,
 }
 
-impl Pinned {
+impl PinGuard {
     /// Pins this thread to `cpus`; unchanged if the list is empty.
-    fn to(cpus: &[u16]) -> Result<Pinned, BenchError> {
+    fn to(cpus: &[u16]) -> Result<PinGuard, BenchError> {
         if cpus.is_empty() {
-            return Ok(Pinned { before: Vec::new() });
+            return Ok(PinGuard { before: Vec::new() });
         }
         let before = affinity::allowed_cpus()?;
         affinity::pin_thread(cpus)?;
-        Ok(Pinned { before })
+        Ok(PinGuard { before })
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinGuard {
     fn drop(&mut self) {
         if !self.before.is_empty() {
             // Failing to unpin this thread must not discard a finished record.

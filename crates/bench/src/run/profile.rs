@@ -1,7 +1,7 @@
 //! Profile runs: a trial with a sampling profiler on the DUT's CPUs. Never a measurement.
 
 use super::hooks::SetupGuard;
-use super::measure::asked;
+use super::measure::dut_queries;
 use super::rate;
 use crate::cpu::Placement;
 use crate::dut::Loss;
@@ -9,7 +9,7 @@ use crate::dut::drop_accounting::Readings;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::profiler::{Census, RawProfile, Sampling};
-use crate::testbed::{Parts, Reach, TrafficRequest};
+use crate::testbed::{Parts, RigLocation, TrafficRequest};
 use crate::trial::{self, Moment, Observed, SystemClock, TrialSpec};
 use crate::{Observer, Task};
 use fwdlab_model::plan::Trial;
@@ -43,7 +43,7 @@ pub(super) fn take(
         parts;
     let variant = task.run.variants[0];
     let settings = &task.plan.variants[variant].settings;
-    let simulated = reach == Reach::Here { simulated: true };
+    let simulated = reach == RigLocation::Here { simulated: true };
     let mut findings = Findings::default();
     observer.step("configuring the DUT");
     dut.configure(host, settings, placement, &mut findings)?;
@@ -91,7 +91,7 @@ pub(super) fn take(
         }
     };
     let shared = RefCell::new(&mut *dut);
-    let mut queries = asked(&shared, host, ends, &before, settings);
+    let mut queries = dut_queries(&shared, host, ends, &before, settings);
     let spec = TrialSpec {
         trial: &phases,
         rate_pps,

@@ -8,7 +8,8 @@
 use super::steal::StealMonitor;
 use super::traffic::snapshot;
 use super::{
-    Armed, Choice, Endpoints, Parts, Paths, Reach, Rig, Testbed, TrafficRequest, bidirectional,
+    Armed, Choice, Endpoints, Parts, Paths, Rig, RigLocation, Testbed, TrafficRequest,
+    bidirectional,
 };
 use crate::arrivals;
 use crate::cpu::{self, Placement};
@@ -30,7 +31,9 @@ use fwdlab_model::plan::{Plan, Trial};
 use fwdlab_model::record::{Arrivals, Latency, ReceiverPlace};
 use fwdlab_model::settings::{Arrangement, Directions, DutKind, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
-use fwdlab_netio::circuit::traffic::{Back, Full, Traffic, TrafficConfig, Way};
+use fwdlab_netio::circuit::traffic::{
+    DirectionCounters, FullWireCounter, ReverseTraffic, Traffic, TrafficConfig,
+};
 use fwdlab_netio::circuit::{Circuit, SLOTS};
 use fwdlab_netio::{Flood, Receiver, affinity};
 use fwdlab_packet::rss::queues_of_flows;
@@ -103,7 +106,7 @@ fn config(
     // The packets back are like answers to the packets forth.
     let back = (traffic.directions == Directions::Both).then(|| {
         let template = template.answers(mac::RECEIVER, mac::EGRESS);
-        Back {
+        ReverseTraffic {
             wires: queues_of_flows(&template, settings.dut.queues),
             template,
             arriving: (!bypass).then_some((mac::SENDER, mac::INGRESS)),
@@ -202,7 +205,7 @@ impl Rig for MemoryRig<'_> {
             ends: &self.ends,
             clock: &SystemClock,
             pressure: LoadModel::Backpressured,
-            reach: Reach::Here { simulated: false },
+            reach: RigLocation::Here { simulated: false },
             perf_file: &self.perf_file,
         })
     }
@@ -217,7 +220,7 @@ struct MemoryEnds {
     circuits: Vec<Circuit>,
     placement: Placement,
     /// Packets lost on full wires, for the traffic armed last.
-    full: RefCell<Option<Full>>,
+    full: RefCell<Option<FullWireCounter>>,
 }
 
 impl Endpoints for MemoryEnds {
@@ -254,7 +257,7 @@ impl Endpoints for MemoryEnds {
     }
 
     fn complete(&self, reading: &mut Reading, _dut: &dyn Dut) {
-        let full = self.full.borrow().as_ref().map_or(0, Full::packets);
+        let full = self.full.borrow().as_ref().map_or(0, FullWireCounter::packets);
         reading.machine.insert(WIRE_FULL.to_owned(), full);
     }
 
@@ -328,7 +331,7 @@ impl trial::Traffic for MemoryTraffic {
 
     fn snapshot(&mut self) -> Snapshot {
         // Arrivals are read first: a flood must not seem to arrive before it was sent.
-        let received = |direction: &Way<'_>| snapshot([0; PHASES], direction);
+        let received = |direction: &DirectionCounters<'_>| snapshot([0; PHASES], direction);
         let directions = self.traffic.ways();
         let mut all: Vec<Snapshot> = directions.iter().map(received).collect();
         for (snapshot, direction) in all.iter_mut().zip(&directions) {
@@ -345,13 +348,13 @@ impl trial::Traffic for MemoryTraffic {
     }
 
     fn flows_seen(&mut self) -> Option<u32> {
-        let seen = |direction: &Way<'_>| direction.flows().map(|flows| flows.seen);
+        let seen = |direction: &DirectionCounters<'_>| direction.flows().map(|flows| flows.seen);
         // A flow counts as seen once it has arrived in all directions.
         self.traffic.ways().iter().map(seen).min().flatten()
     }
 
     fn arrivals(&mut self) -> Arrivals {
-        let arrived = |direction: &Way<'_>| {
+        let arrived = |direction: &DirectionCounters<'_>| {
             arrivals::found(direction, arrivals::checked_against(direction.expected()))
         };
         let mut directions = self.traffic.ways().into_iter();

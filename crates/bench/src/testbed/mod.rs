@@ -13,7 +13,7 @@ pub(crate) mod traffic;
 pub mod vm;
 
 pub use rig::{
-    Armed, Endpoints, FloodRequest, LoadModel, Parts, Plain, Reach, Rig, TrafficRequest,
+    Armed, Endpoints, FloodRequest, LoadModel, Parts, Plain, Rig, RigLocation, TrafficRequest,
 };
 
 use crate::cpu::Placement;

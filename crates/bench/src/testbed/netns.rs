@@ -5,7 +5,7 @@ pub(in crate::testbed) mod ends;
 pub(crate) mod receiver;
 mod spread;
 
-use super::{Choice, Parts, Paths, Reach, Rig, Testbed};
+use super::{Choice, Parts, Paths, Rig, RigLocation, Testbed};
 use crate::cpu::{self, Placement};
 use crate::dut::findings::not_put_back;
 use crate::dut::linux::firewall::Loaded;
@@ -262,7 +262,7 @@ impl Rig for NetnsRig<'_> {
             ends: &self.ends,
             clock: &SystemClock,
             pressure: LoadModel::OpenLoop,
-            reach: Reach::Here { simulated: false },
+            reach: RigLocation::Here { simulated: false },
             perf_file: &self.perf_file,
         })
     }

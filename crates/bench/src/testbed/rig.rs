@@ -3,7 +3,7 @@
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
-use crate::dut::{Dut, Prepared, Reading};
+use crate::dut::{Dut, Preparation, Reading};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
@@ -37,8 +37,8 @@ pub trait Rig {
     ) -> Result<(), BenchError> {
         let parts = self.parts()?;
         match parts.dut.prepare(parts.host, settings)? {
-            Prepared::Ready => Ok(()),
-            Prepared::Reboot(reasons) => Err(BenchError::Refused(format!(
+            Preparation::Ready => Ok(()),
+            Preparation::Reboot(reasons) => Err(BenchError::Refused(format!(
                 "{} is not rebooted by this testbed, but a variant needs it: {}",
                 parts.host.name(),
                 reasons.join("; ")
@@ -79,14 +79,14 @@ pub struct Parts<'a> {
     /// Load model of a sender at the maximum rate.
     pub pressure: LoadModel,
     /// Location of the rig.
-    pub reach: Reach,
+    pub reach: RigLocation,
     /// File on the DUT for use by perf.
     pub perf_file: &'a Path,
 }
 
 /// Location of a rig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum RigLocation {
     /// The rig is this machine.
     Here {
         /// True if nothing is real: time costs nothing, and nothing is sampled.
@@ -99,12 +99,12 @@ pub enum Reach {
     },
 }
 
-impl Reach {
+impl RigLocation {
     /// Converts a time of this machine's CLOCK_MONOTONIC to the DUT's, nanoseconds.
     pub(crate) fn dut_ns(self, ours_ns: u64) -> u64 {
         match self {
-            Reach::Here { .. } => ours_ns,
-            Reach::Remote { ahead_ns } => ours_ns.saturating_add_signed(ahead_ns),
+            RigLocation::Here { .. } => ours_ns,
+            RigLocation::Remote { ahead_ns } => ours_ns.saturating_add_signed(ahead_ns),
         }
     }
 
@@ -112,8 +112,8 @@ impl Reach {
     /// second or two.
     fn settling(self) -> Duration {
         match self {
-            Reach::Here { .. } => Duration::ZERO,
-            Reach::Remote { .. } => Duration::from_millis(2500),
+            RigLocation::Here { .. } => Duration::ZERO,
+            RigLocation::Remote { .. } => Duration::from_millis(2500),
         }
     }
 

@@ -14,7 +14,7 @@ mod traffic;
 pub use law::RunLaw;
 
 use super::bidirectional::Bidirectional;
-use super::{Armed, Choice, Endpoints, Parts, Plain, Reach, Rig, Testbed, TrafficRequest};
+use super::{Armed, Choice, Endpoints, Parts, Plain, Rig, RigLocation, Testbed, TrafficRequest};
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
 use crate::dut::{Dut, Loss, Reading, Totals};
@@ -230,7 +230,7 @@ impl Rig for SimRig<'_> {
             clock: &self.ends.clock,
             // The sender offers the intended load, up to the ceiling.
             pressure: LoadModel::Backpressured,
-            reach: Reach::Here { simulated: true },
+            reach: RigLocation::Here { simulated: true },
             perf_file: Path::new(""),
         })
     }

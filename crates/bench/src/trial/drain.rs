@@ -12,7 +12,7 @@ const LOOK_NS: u64 = 1_000_000;
 
 /// Result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainResult {
     /// Time until the last packet arrived, nanoseconds.
     pub last_ns: u64,
     /// Reason why the drain ended.
@@ -23,7 +23,7 @@ pub struct Drained {
     is_flowing: bool,
 }
 
-impl Drained {
+impl DrainResult {
     /// Returns the warning about a drain of at most `limit_ns`, if any.
     pub(super) fn doubt(&self, limit_ns: u64) -> Option<Warning> {
         match (self.end, self.unaccounted) {
@@ -45,13 +45,13 @@ pub(super) fn wait(
     clock: &dyn Clock,
     counters: &mut dyn DutCounters,
     limit_ns: u64,
-) -> Drained {
+) -> DrainResult {
     let start = clock.now_ns();
     let snapshot = traffic.snapshot();
     let mut last = (start, snapshot.arrived());
     let (mut query_at, mut unaccounted) = (start, None);
     if snapshot.missing(0) <= 0 {
-        return Drained {
+        return DrainResult {
             last_ns: 0,
             end: DrainEnd::Accounted,
             unaccounted: Some(snapshot.missing(0)),
@@ -64,7 +64,7 @@ pub(super) fn wait(
         if snapshot.arrived() != last.1 {
             last = (now, snapshot.arrived());
         }
-        let ended = |end, unaccounted| Drained {
+        let ended = |end, unaccounted| DrainResult {
             last_ns: last.0 - start,
             end,
             unaccounted,

@@ -196,13 +196,13 @@ mod tests {
 
     /// Counts ten packets per reading, fails after a number of readings, and reports late: only the
     /// third reading after its end is final.
-    struct Mortal {
+    struct FailingCounter {
         readings: u64,
         dies_at: u64,
         ended_at: Option<u64>,
     }
 
-    impl Generator for Mortal {
+    impl Generator for FailingCounter {
         fn name(&self) -> &'static str {
             "mortal"
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn traffic(dies_at: u64) -> CountedTraffic<'static> {
-        let generator = Box::new(Mortal { readings: 0, dies_at, ended_at: None });
+        let generator = Box::new(FailingCounter { readings: 0, dies_at, ended_at: None });
         CountedTraffic { generator, ledger: None, last: Counted::default(), failed: None }
     }
 

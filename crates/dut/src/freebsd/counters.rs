@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::Totals;
     use crate::counters::compare;
-    use crate::freebsd::archive_tests::hp;
+    use crate::freebsd::tests::hp;
     use fwdlab_model::record::Counts;
     use fwdlab_model::settings::Settings;
 

@@ -9,16 +9,12 @@
 //! overlay's rc.conf), routing daemons.
 
 pub mod apply;
-#[cfg(test)]
-mod archive_tests;
 pub mod backup;
 pub mod counters;
 pub mod fib;
 pub mod firewall;
 pub mod interrupts;
 pub mod modules;
-#[cfg(test)]
-mod parser_tests;
 pub mod plan;
 pub mod queues;
 pub mod rc;
@@ -28,17 +24,13 @@ mod scripted;
 #[cfg(test)]
 mod scripted_modules;
 mod states;
-#[cfg(test)]
-mod switch_tests;
 pub mod system;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod vtnet_tests;
 
 use super::findings::Findings;
 use super::routes::keep_ways_of;
-use super::{Dut, Loss, Prepared, Reading, Totals};
+use super::{Dut, Loss, Preparation, Reading, Totals};
 use crate::cpu::Placement;
 use crate::links::Links;
 use backup::Backup;
@@ -274,7 +266,7 @@ fn reason(path: &str, read: &str, now: &str) -> String {
 }
 
 impl Dut for FreebsdDut {
-    fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
+    fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Preparation, BenchError> {
         let system = System::ask(host)?;
         let mut plan = Plan::new(settings, &self.links, &system)?;
         let backup = Backup::new(host, &system);
@@ -282,14 +274,14 @@ impl Dut for FreebsdDut {
             && let Some(why) =
                 revision::prepare(host, &backup, &system, revision, &self.experiment)?
         {
-            return Ok(Prepared::Reboot(vec![why]));
+            return Ok(Preparation::Reboot(vec![why]));
         }
         let mut reasons = self.files(&backup, &system, &mut plan)?;
         if settings.dut.remote.reboot != Reboot::Never {
             let pinned = fib::pinned(&backup, &plan)?.into_iter();
             reasons.extend(pinned.map(|name| format!("{name}: set by name, only a boot ends it")));
         }
-        Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
+        Ok(if reasons.is_empty() { Preparation::Ready } else { Preparation::Reboot(reasons) })
     }
 
     fn reboot(&mut self, host: &dyn Host) -> Result<(), BenchError> {

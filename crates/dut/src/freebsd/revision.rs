@@ -141,7 +141,7 @@ fn feed(host: &dyn Host, upgrade: &[String], image: &Path) -> Result<(), BenchEr
         return host.feed(&refs(upgrade), image).map(drop);
     };
     // The length must be known before sending, hence a temporary file.
-    let part = Unpacked::new();
+    let part = TemporaryFile::new();
     let output = std::fs::File::create(&part.0).map_err(|source| file_error(&part.0, source))?;
     let failed = |why: String| BenchError::Program {
         command: format!("{program} -dc {}", image.display()),
@@ -167,16 +167,16 @@ fn feed(host: &dyn Host, upgrade: &[String], image: &Path) -> Result<(), BenchEr
 }
 
 /// A temporary file of this machine, removed on drop.
-struct Unpacked(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Unpacked {
-    fn new() -> Unpacked {
+impl TemporaryFile {
+    fn new() -> TemporaryFile {
         let name = format!("fwdlab-image-{}", std::process::id());
-        Unpacked(std::env::temp_dir().join(name))
+        TemporaryFile(std::env::temp_dir().join(name))
     }
 }
 
-impl Drop for Unpacked {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }

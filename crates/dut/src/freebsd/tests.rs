@@ -1,6 +1,12 @@
 //! A FreeBSD DUT over the variants of an experiment, and its failures.
 
-use super::archive_tests::{bring_up, hp};
+mod archive;
+mod parser;
+mod switch;
+mod vtnet;
+
+pub(super) use archive::{bring_up, hp};
+
 use super::scripted::ScriptedHost;
 use super::*;
 use fwdlab_model::settings::{FirewallProgram, Flows, Napi, Overlay, Revision};
@@ -10,17 +16,17 @@ const INTERFACES: [(&str, &str); 2] =
     [("cxl0", "00:07:43:2e:e4:70"), ("cxl1", "00:07:43:2e:e4:78")];
 const OWN_RC: &str = "hostname=\"hp\" # mine\nifconfig_igb1=\"inet 192.168.1.10/24\"\nstatic_routes=\"home\"\nroute_home=\"-net 10.0.0.0/8 192.168.1.1\"\npf_enable=\"YES\"\n";
 
-pub(super) fn machine() -> ScriptedHost {
+fn machine() -> ScriptedHost {
     let host = ScriptedHost::new(1_400_097, &INTERFACES);
     host.write(RC, OWN_RC);
     host
 }
 
-pub(super) fn dut() -> FreebsdDut {
+fn dut() -> FreebsdDut {
     FreebsdDut::new(hp(), PathBuf::new())
 }
 
-pub(super) fn queues(queues: u16) -> Settings {
+fn queues(queues: u16) -> Settings {
     let mut settings = Settings::default();
     settings.dut.queues = queues;
     settings
@@ -28,10 +34,10 @@ pub(super) fn queues(queues: u16) -> Settings {
 
 /// Prepares the settings with at most one reboot.
 fn prepare_with_one_reboot(host: &ScriptedHost, settings: &Settings) {
-    if dut().prepare(host, settings).expect("prepared") != Prepared::Ready {
+    if dut().prepare(host, settings).expect("prepared") != Preparation::Ready {
         host.boot();
     }
-    assert_eq!(dut().prepare(host, settings).expect("prepared"), Prepared::Ready);
+    assert_eq!(dut().prepare(host, settings).expect("prepared"), Preparation::Ready);
 }
 
 fn refused(host: &ScriptedHost, settings: &Settings) -> String {
@@ -45,7 +51,7 @@ fn settings_in_effect_need_no_reboot_or_write() {
     assert_eq!(findings.warnings, []);
     assert_eq!(findings.facts["cxl0 queues"], "4");
     host.forget_commands();
-    assert_eq!(dut().prepare(&host, &queues(4)).expect("prepared"), Prepared::Ready);
+    assert_eq!(dut().prepare(&host, &queues(4)).expect("prepared"), Preparation::Ready);
     for written in ["tee", "mv", "cp", "rm", "mkdir"] {
         assert_eq!(host.ran(written), [""; 0]);
     }
@@ -81,22 +87,22 @@ fn reboot_is_requested_with_its_reason_until_it_happens() {
     let mut dut = dut();
     bring_up(&mut dut, &host, &queues(1));
     let expected =
-        Prepared::Reboot(vec![format!("{LOADER}: hw.cxgbe.nrxq 1 -> 4, hw.cxgbe.ntxq 1 -> 4")]);
+        Preparation::Reboot(vec![format!("{LOADER}: hw.cxgbe.nrxq 1 -> 4, hw.cxgbe.ntxq 1 -> 4")]);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("prepared"), expected);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("again"), expected);
     // Back to the first settings before the reboot: the running system already has them.
-    assert_eq!(dut.prepare(&host, &queues(1)).expect("back"), Prepared::Ready);
+    assert_eq!(dut.prepare(&host, &queues(1)).expect("back"), Preparation::Ready);
     assert_eq!(dut.prepare(&host, &queues(4)).expect("forth"), expected);
     host.boot();
-    assert_eq!(dut.prepare(&host, &queues(4)).expect("booted"), Prepared::Ready);
+    assert_eq!(dut.prepare(&host, &queues(4)).expect("booted"), Preparation::Ready);
     // Settings that are also applied at run time need no reboot.
     let mut other = queues(4);
     other.dut.firewall = Firewall::Stateful;
     other.dut.icmp_redirect = true;
     other.dut.remote.harvest_mask = Some(351);
-    assert_eq!(dut.prepare(&host, &other).expect("prepared"), Prepared::Ready);
+    assert_eq!(dut.prepare(&host, &other).expect("prepared"), Preparation::Ready);
     other.dut.remote.rc.insert("powerd_enable".into(), "YES".into());
-    let expected = Prepared::Reboot(vec![format!("{RC}: powerd_enable unset -> YES")]);
+    let expected = Preparation::Reboot(vec![format!("{RC}: powerd_enable unset -> YES")]);
     assert_eq!(dut.prepare(&host, &other).expect("prepared"), expected);
 }
 
@@ -258,10 +264,10 @@ fn unparsed_lines_take_effect_at_boot() {
     bring_up(&mut dut(), &host, &settings);
     settings.dut.remote.overlay = overlay("if true; then\nx=2\nfi\n");
     let prepared = dut().prepare(&host, &settings).expect("prepared");
-    assert_eq!(prepared, Prepared::Reboot(vec!["/etc/rc.conf: x 1 -> 2".into()]));
+    assert_eq!(prepared, Preparation::Reboot(vec!["/etc/rc.conf: x 1 -> 2".into()]));
     host.boot();
     settings.dut.remote.overlay = overlay("# why\nif true; then\nx=2\nfi\n");
-    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Preparation::Ready);
 }
 
 #[test]
@@ -384,10 +390,10 @@ fn revision_is_installed_once_and_files_wait_for_its_boot() {
     settings.dut.remote.revision = Some(revision());
     let mut dut = dut();
     let first = dut.prepare(&host, &settings).expect("installed");
-    assert_eq!(first, Prepared::Reboot(vec!["the revision was installed".into()]));
+    assert_eq!(first, Preparation::Reboot(vec!["the revision was installed".into()]));
     assert_eq!(host.ran("pkg"), ["pkg install -y FreeBSD-kernel-r2"]);
     assert_eq!(host.file(LOADER), None, "it would go to the system that is left");
-    assert!(matches!(dut.prepare(&host, &settings).expect("not booted"), Prepared::Reboot(_)));
+    assert!(matches!(dut.prepare(&host, &settings).expect("not booted"), Preparation::Reboot(_)));
     host.boot();
     let error = dut.prepare(&host, &settings).expect_err("another runs").to_string();
     assert!(error.contains("r295802") && error.contains("FreeBSD 14.1-RELEASE"), "{error}");
@@ -419,7 +425,7 @@ fn image_is_unpacked_locally_and_piped_into_the_upgrade_program() {
         let image = Some(image.display().to_string());
         let upgrade = "upgrade".into();
         settings.dut.remote.revision = Some(Revision { image, upgrade, ..Revision::default() });
-        assert!(matches!(dut().prepare(&host, &settings).expect("fed"), Prepared::Reboot(_)));
+        assert!(matches!(dut().prepare(&host, &settings).expect("fed"), Preparation::Reboot(_)));
         let state = host.now();
         let at = state.commands.iter().position(|words| words == &["upgrade"]).expect("fed");
         let fed = &state.stdin[at];
@@ -450,7 +456,7 @@ fn nanobsd_data_is_written_to_persistent_storage() {
     host.write("/etc/nanobsd.conf", "");
     assert!(refused(&host, &queues(4)).contains("nanobsd without /data"));
     host.now().directories.insert("/data".into());
-    assert!(matches!(dut().prepare(&host, &queues(4)).expect("written"), Prepared::Reboot(_)));
+    assert!(matches!(dut().prepare(&host, &queues(4)).expect("written"), Preparation::Reboot(_)));
     assert_eq!(host.ran("mount"), ["mount -uw /", "mount -ur /"]);
     assert_eq!(host.ran("config"), ["config save"]);
     assert!(host.file("/data/fwdlab/originals/etc/rc.conf").is_some());

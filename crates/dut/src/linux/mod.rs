@@ -17,7 +17,7 @@ mod software;
 use super::findings::{Findings, not_put_back};
 use super::undo::reboot_for;
 use super::{
-    Dut, DutContext, Loss, Prepared, Reading, Totals, counters, drop_accounting, queues, routes,
+    Dut, DutContext, Loss, Preparation, Reading, Totals, counters, drop_accounting, queues, routes,
 };
 use crate::cpu::Placement;
 use firewall::Loaded;
@@ -38,9 +38,9 @@ pub(super) struct LinuxDut<'a> {
 }
 
 impl Dut for LinuxDut<'_> {
-    fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Prepared, BenchError> {
+    fn prepare(&mut self, host: &dyn Host, settings: &Settings) -> Result<Preparation, BenchError> {
         if self.context.keeper.is_namespace() {
-            return Ok(Prepared::Ready);
+            return Ok(Preparation::Ready);
         }
         let remote = &settings.dut.remote;
         let mut reasons = software::lay(host, remote.overlay.as_ref())?;
@@ -48,7 +48,7 @@ impl Dut for LinuxDut<'_> {
             reasons.extend(software::install(host, revision, self.context.experiment)?);
         }
         let reasons = reboot_for(host, &reasons)?;
-        Ok(if reasons.is_empty() { Prepared::Ready } else { Prepared::Reboot(reasons) })
+        Ok(if reasons.is_empty() { Preparation::Ready } else { Preparation::Reboot(reasons) })
     }
 
     fn configure(

@@ -1,7 +1,7 @@
 //! Exports stores, reads every file back and compares it with the store.
 
 use fwdlab_export::tables::TABLES;
-use fwdlab_export::{CURRENT, Export, ExportError, Exported, Limits};
+use fwdlab_export::{CURRENT, Export, ExportError, ExportSummary, Limits};
 use fwdlab_model::record::{Counter, Counts, Sample, TrialRecord};
 use fwdlab_model::settings::TestbedKind;
 use fwdlab_model::{RunRecord, Warning};
@@ -86,7 +86,7 @@ fn export_with(
     root: &Path,
     directory: &Path,
     since: Option<&str>,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportSummary, ExportError> {
     let mut export = Export::open(directory, limits)?;
     for task in export.tasks(stores, root, since)? {
         export.add(task.read()?)?;
@@ -99,7 +99,7 @@ fn export(
     root: &Path,
     directory: &Path,
     since: Option<&str>,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportSummary, ExportError> {
     export_with(Limits::default(), stores, root, directory, since)
 }
 

@@ -54,7 +54,7 @@ fn last_line(mut file: File) -> io::Result<String> {
 }
 
 /// A followed file.
-struct Followed {
+struct FollowedFile {
     inode: u64,
     reader: BufReader<File>,
     /// The process that writes it, once known.
@@ -64,7 +64,7 @@ struct Followed {
 /// Sends the contents of the file, then new events, as server-sent events (WHATWG HTML, section
 /// 9.2), and starts again when another session begins. Returns when the viewer has left.
 pub(super) fn follow(path: &Path, viewer: &mut dyn Write) -> io::Result<()> {
-    let mut following: Option<Followed> = None;
+    let mut following: Option<FollowedFile> = None;
     let mut sent = Instant::now();
     let mut is_told_gone = false;
     loop {
@@ -75,7 +75,7 @@ pub(super) fn follow(path: &Path, viewer: &mut dyn Write) -> io::Result<()> {
             send(viewer, "{\"event\":\"reset\"}")?;
         }
         let mut is_new = false;
-        if let Some(Followed { reader, pid, .. }) = &mut following {
+        if let Some(FollowedFile { reader, pid, .. }) = &mut following {
             let mut line = String::new();
             while let Some(event) = next(reader, &mut line)? {
                 *pid = pid.or_else(|| writer(event));
@@ -101,7 +101,7 @@ pub(super) fn follow(path: &Path, viewer: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Opens the file: all of a short one, the first line and the end of a long one.
-fn open(path: &Path) -> io::Result<Option<Followed>> {
+fn open(path: &Path) -> io::Result<Option<FollowedFile>> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     let metadata = file.metadata()?;
     let mut reader = BufReader::new(file);
@@ -114,7 +114,7 @@ fn open(path: &Path) -> io::Result<Option<Followed>> {
         // The rest of a line that began before.
         reader.read_line(&mut line)?;
     }
-    Ok(Some(Followed { inode: metadata.ino(), reader, pid }))
+    Ok(Some(FollowedFile { inode: metadata.ino(), reader, pid }))
 }
 
 /// The next line, once it is complete.

@@ -54,11 +54,11 @@ impl Answer {
 /// All pages of the stores below a directory.
 pub(crate) struct Site {
     root: PathBuf,
-    cache: Mutex<Vec<Kept>>,
+    cache: Mutex<Vec<CachedReport>>,
 }
 
 /// A cached report, with the stamp of its store.
-struct Kept {
+struct CachedReport {
     path: PathBuf,
     stamp: Vec<Option<(SystemTime, u64)>>,
     files: Arc<Vec<ReportFile>>,
@@ -170,7 +170,7 @@ impl Site {
         let files = Arc::new(files);
         cache.retain(|kept| kept.path != found.path);
         cache.truncate(KEPT - 1);
-        cache.insert(0, Kept { path: found.path.clone(), stamp, files: files.clone() });
+        cache.insert(0, CachedReport { path: found.path.clone(), stamp, files: files.clone() });
         Ok(files)
     }
 

@@ -1,6 +1,6 @@
 //! `fwdlab import`, from the command line.
 
-#[path = "../../../archive/tests/support/archive_writer.rs"]
+#[path = "../../../archive/tests/it/archive_writer.rs"]
 mod archive_writer;
 
 use crate::support::{INSTANT, Lab};

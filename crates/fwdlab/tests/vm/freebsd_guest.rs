@@ -21,7 +21,7 @@ use fwdlab_results::profile::{fold, of_dut, unfold};
 use fwdlab_testdata::guests::freebsd_image;
 use fwdlab_vm::forwarding::{GUEST_MACS, set_up};
 use fwdlab_vm::freebsd::{Guest, Image};
-use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, RunningGuest, System};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ const PROFILES: usize = 6;
 pub(super) struct Lab {
     /// Closes before the machine ends.
     pub(super) host: SshHost,
-    pub(super) running: Running,
+    pub(super) running: RunningGuest,
     /// Time until it answered.
     pub(super) booted_in: Duration,
     wires: [Wire; 2],

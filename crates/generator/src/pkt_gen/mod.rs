@@ -13,7 +13,7 @@ pub mod tally;
 use super::flow_pattern::FlowPattern;
 use super::interface::InterfaceCounters;
 use super::load_check::LoadCheck;
-use super::process::{Heard, ProgramIo};
+use super::process::{LineOutcome, ProgramIo};
 use super::{Capabilities, Counted, Edges, Generator, GeneratorHosts, Load, Outcome};
 use command::REPORT_MS;
 use fwdlab_host::Host;
@@ -271,12 +271,12 @@ impl End {
                 self.last_output.elapsed() > Duration::from_millis((MISSED * REPORT_MS).into());
             let wait = if is_late { Duration::from_millis(2) } else { Duration::ZERO };
             match self.talk.hear(wait) {
-                Heard::Line(line) => {
+                LineOutcome::Line(line) => {
                     self.last_output = Instant::now();
                     self.tally.read(&line);
                 }
-                Heard::Silence => return Ok(()),
-                Heard::Ended => self.has_ended = true,
+                LineOutcome::Silence => return Ok(()),
+                LineOutcome::Ended => self.has_ended = true,
             }
         }
         match self.was_stopped || may_end && self.tally.total.is_some() {
@@ -295,12 +295,12 @@ impl End {
         // A receiver prints nothing before its first packet.
         while !self.has_ended && self.tally.reports == before && Instant::now() < deadline {
             match self.talk.hear(Duration::from_millis(REPORT_MS.into())) {
-                Heard::Line(line) => {
+                LineOutcome::Line(line) => {
                     self.last_output = Instant::now();
                     self.tally.read(&line);
                 }
-                Heard::Silence => {}
-                Heard::Ended => self.has_ended = true,
+                LineOutcome::Silence => {}
+                LineOutcome::Ended => self.has_ended = true,
             }
         }
         Ok(())
@@ -314,9 +314,9 @@ impl End {
             let deadline = Instant::now() + patience;
             while Instant::now() < deadline {
                 match self.talk.hear(Duration::from_millis(50)) {
-                    Heard::Line(line) => self.tally.read(&line),
-                    Heard::Silence => {}
-                    Heard::Ended => break,
+                    LineOutcome::Line(line) => self.tally.read(&line),
+                    LineOutcome::Silence => {}
+                    LineOutcome::Ended => break,
                 }
             }
             self.talk.wait(Duration::from_millis(200));

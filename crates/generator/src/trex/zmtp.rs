@@ -72,18 +72,18 @@ impl Requester {
     }
 
     /// Reader with a deadline for the whole read, however slowly bytes arrive.
-    fn until(&self, deadline: Instant) -> Until<'_> {
-        Until { stream: &self.stream, deadline }
+    fn until(&self, deadline: Instant) -> DeadlineStream<'_> {
+        DeadlineStream { stream: &self.stream, deadline }
     }
 }
 
 /// A stream that is readable until a deadline.
-struct Until<'a> {
+struct DeadlineStream<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
 }
 
-impl Read for Until<'_> {
+impl Read for DeadlineStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let late = || Error::new(ErrorKind::TimedOut, "no answer in time");

@@ -23,7 +23,7 @@ mod shell;
 use super::{Host, Running};
 use crate::error::BenchError;
 use master::{GRACE, Master};
-use session::{Mode, RemoteProgram, Session, Shared, skip_to_output};
+use session::{Mode, PipeBuffer, RemoteProgram, Session, skip_to_output};
 use shell::Shell;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read, Write};
@@ -171,7 +171,7 @@ impl SshHost {
             }
         });
         let (done, copied) = channel();
-        let (shown, kept) = (Shared::default(), LAST_BYTES);
+        let (shown, kept) = (PipeBuffer::default(), LAST_BYTES);
         let last = shown.clone();
         std::thread::spawn(move || {
             let mut from = BufReader::new(from);
@@ -206,7 +206,7 @@ impl SshHost {
                 .run(&self.master, host, argv, stdin, deadline)
                 .map(String::into_bytes);
         }
-        let output = Shared::default();
+        let output = PipeBuffer::default();
         let input = Cursor::new(stdin.to_owned().into_bytes());
         let deadline = self.time_for(stdin.len() as u64);
         self.run_with_io(argv, stdin.len() as u64, input, output.clone(), deadline)?;
@@ -244,7 +244,7 @@ impl Host for SshHost {
     fn feed(&self, argv: &[&str], file: &Path) -> Result<String, BenchError> {
         let input = File::open(file).map_err(|source| local_error(file, source))?;
         let size = input.metadata().map_err(|source| local_error(file, source))?.len();
-        let output = Shared::default();
+        let output = PipeBuffer::default();
         self.run_with_io(argv, size, input.take(size), output.clone(), self.time_for(size))?;
         let bytes = output.0.lock().map(|mut bytes| std::mem::take(&mut *bytes));
         Ok(String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
@@ -295,7 +295,7 @@ const LAST_BYTES: usize = 4096;
 fn copy(
     from: &mut impl Read,
     to: &mut impl Write,
-    last: &Shared,
+    last: &PipeBuffer,
     kept: usize,
 ) -> std::io::Result<()> {
     let mut buffer = [0; 65536];

@@ -29,7 +29,7 @@ pub(super) struct Session {
     child: Child,
     /// Exit status of `ssh`.
     status: Option<ExitStatus>,
-    errors: Collected,
+    errors: CollectedOutput,
 }
 
 impl Session {
@@ -57,7 +57,7 @@ impl Session {
         let mut child = program::start(&words, Stdio::piped()).map_err(failed)?;
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(input), Some(output), Some(errors)) => {
-                let errors = Collected::start(errors);
+                let errors = CollectedOutput::start(errors);
                 let host = host.to_owned();
                 Ok((Session { host, command, child, status: None, errors }, input, output))
             }
@@ -257,19 +257,19 @@ impl Running for RemoteProgram {
 
 /// Output of a pipe, collected by a thread.
 #[derive(Debug)]
-struct Collected {
+struct CollectedOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
 
-impl Collected {
-    fn start(mut pipe: impl Read + Send + 'static) -> Collected {
+impl CollectedOutput {
+    fn start(mut pipe: impl Read + Send + 'static) -> CollectedOutput {
         let bytes = Arc::new(Mutex::new(Vec::new()));
-        let mut sink = Shared(Arc::clone(&bytes));
+        let mut sink = PipeBuffer(Arc::clone(&bytes));
         let thread = std::thread::spawn(move || {
             let _ = std::io::copy(&mut pipe, &mut sink);
         });
-        Collected { bytes, thread }
+        CollectedOutput { bytes, thread }
     }
 
     /// Takes the bytes up to and including `end`; returns the text before it.
@@ -294,9 +294,9 @@ impl Collected {
 
 /// Bytes written by one thread and read by another.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shared(pub(super) Arc<Mutex<Vec<u8>>>);
+pub(super) struct PipeBuffer(pub(super) Arc<Mutex<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for PipeBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let mut all = self.0.lock().map_err(|_| std::io::ErrorKind::Other)?;
         all.extend_from_slice(bytes);

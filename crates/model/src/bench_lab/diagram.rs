@@ -8,7 +8,7 @@ const BORDER_MIN: usize = 5;
 
 /// One box.
 #[derive(Debug, Default)]
-pub(super) struct Drawn {
+pub(super) struct DiagramBox {
     columns: (usize, usize),
     /// Lines above the first interface: kind and name of the machine.
     pub(super) labels: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct DrawnInterface {
     pub(super) addresses: Vec<InterfaceAddress>,
 }
 
-impl Drawn {
+impl DiagramBox {
     fn mentions(&self, words: &str) -> bool {
         self.labels.join(" ").to_lowercase().contains(words)
     }
@@ -98,8 +98,8 @@ fn interface_of(text: &str) -> Option<(String, InterfaceAddress)> {
 }
 
 /// Returns the boxes of the first diagram among comments, from left to right.
-pub(super) fn boxes<'a>(comments: impl Iterator<Item = &'a str>) -> Vec<Drawn> {
-    let mut boxes: Vec<Drawn> = Vec::new();
+pub(super) fn boxes<'a>(comments: impl Iterator<Item = &'a str>) -> Vec<DiagramBox> {
+    let mut boxes: Vec<DiagramBox> = Vec::new();
     // For each box, true if its last line was about its last interface.
     let mut open: Vec<bool> = Vec::new();
     for line in comments {
@@ -122,14 +122,14 @@ pub(super) fn boxes<'a>(comments: impl Iterator<Item = &'a str>) -> Vec<Drawn> {
 }
 
 /// Returns the boxes whose upper borders `+------+` a line draws.
-fn borders(line: &[char]) -> Vec<Drawn> {
+fn borders(line: &[char]) -> Vec<DiagramBox> {
     let corners: Vec<usize> = (0..line.len()).filter(|&at| line[at] == '+').collect();
     let pairs = corners.windows(2).map(|pair| (pair[0] + 1, pair[1]));
     pairs
         .filter(|&(start, end)| {
             end - start >= BORDER_MIN && line[start..end].iter().all(|&c| c == '-')
         })
-        .map(|columns| Drawn { columns, ..Drawn::default() })
+        .map(|columns| DiagramBox { columns, ..DiagramBox::default() })
         .collect()
 }
 

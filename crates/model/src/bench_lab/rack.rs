@@ -1,7 +1,7 @@
 //! Machines and connections: from the variables, and from the diagram if only the diagram has them.
 
 use super::Source;
-use super::diagram::{Drawn, DrawnInterface};
+use super::diagram::{DiagramBox, DrawnInterface};
 use crate::diagnostic::Diagnostic;
 use crate::lab::{InterfaceAddress, Mac, Role, Side};
 use crate::words;
@@ -92,7 +92,7 @@ const RECEIVER: Names = Names {
 };
 
 /// Builds the rack.
-pub(super) fn of(source: &mut Source, drawn: &[Drawn]) -> Result<Rack, Vec<Diagnostic>> {
+pub(super) fn of(source: &mut Source, drawn: &[DiagramBox]) -> Result<Rack, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let dut_admin = source.required("DUT_ADMIN", &mut faults);
     let mut ends = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn of(source: &mut Source, drawn: &[Drawn]) -> Result<Rack, Vec<Diagn
     let senders = ends.iter().filter(|(role, ..)| *role == Role::Sender);
     let sender = senders.flat_map(|(_, _, (port, _))| port.addresses.clone()).collect::<Vec<_>>();
     for port in dut_ports(source, dut_drawn, &sender) {
-        add(&mut machines, dut_admin, Role::Dut, &port, dut_drawn.and_then(Drawn::name));
+        add(&mut machines, dut_admin, Role::Dut, &port, dut_drawn.and_then(DiagramBox::name));
     }
     let machine = machines.iter_mut().find(|machine| machine.roles.contains(&Role::Dut));
     if let Some(dut) = machine {
@@ -130,7 +130,7 @@ pub(super) fn of(source: &mut Source, drawn: &[Drawn]) -> Result<Rack, Vec<Diagn
 /// Returns one interface of a sender or receiver, and the name of its machine in the diagram.
 fn port(
     source: &mut Source,
-    drawn: &[Drawn],
+    drawn: &[DiagramBox],
     names: &Names,
     interface: &str,
 ) -> (Port, Option<String>) {
@@ -171,11 +171,11 @@ fn port(
 /// Returns the interface in the diagram: the one with the address, else one of a machine with this
 /// role.
 fn drawn_port<'a>(
-    drawn: &'a [Drawn],
+    drawn: &'a [DiagramBox],
     role: Role,
     name: &str,
     address: Option<IpAddr>,
-) -> Option<(&'a Drawn, &'a DrawnInterface)> {
+) -> Option<(&'a DiagramBox, &'a DrawnInterface)> {
     let far = drawn.iter().filter(|drawn| !drawn.is(Role::Dut) && !drawn.is_endpoint());
     let named: Vec<_> = far.filter_map(|drawn| Some((drawn, drawn.interface(name)?))).collect();
     let has = |interface: &DrawnInterface| {
@@ -188,7 +188,7 @@ fn drawn_port<'a>(
 /// Sets the address; the variable takes precedence over the diagram.
 fn take_address(
     source: &mut Source,
-    drawn: &[Drawn],
+    drawn: &[DiagramBox],
     names: &Names,
     port: &mut Port,
     address: IpAddr,
@@ -231,7 +231,11 @@ fn take_address(
 }
 
 /// Returns the DUT's two interfaces, which only the diagram names.
-fn dut_ports(source: &mut Source, drawn: Option<&Drawn>, sender: &[InterfaceAddress]) -> [Port; 2] {
+fn dut_ports(
+    source: &mut Source,
+    drawn: Option<&DiagramBox>,
+    sender: &[InterfaceAddress],
+) -> [Port; 2] {
     let mut mac = |name: &str| source.get(name).and_then(|mac| mac.parse::<Mac>().ok());
     let macs = [mac("DUT_LAB_IF_MAC_SENDER_SIDE"), mac("DUT_LAB_IF_MAC_RECEIVER_SIDE")];
     let interfaces = drawn.map_or(&[][..], |drawn| &drawn.interfaces);
@@ -326,7 +330,7 @@ fn add(machines: &mut Vec<Machine>, admin: &str, role: Role, port: &Port, drawn:
 }
 
 /// Adds a cable from every sender and receiver to the DUT, through any device in between.
-fn cables(source: &mut Source, drawn: &[Drawn], rack: &mut Rack) {
+fn cables(source: &mut Source, drawn: &[DiagramBox], rack: &mut Rack) {
     let Some(dut) = rack.machines.iter().find(|machine| machine.roles.contains(&Role::Dut)) else {
         return;
     };
@@ -371,13 +375,13 @@ fn cables(source: &mut Source, drawn: &[Drawn], rack: &mut Rack) {
 
 /// Returns the name of a tunnel's endpoint between DUT and receiver, which has no role: it takes
 /// the place of a switch.
-fn endpoint(source: &mut Source, drawn: &[Drawn]) -> Option<String> {
+fn endpoint(source: &mut Source, drawn: &[DiagramBox]) -> Option<String> {
     let admin = source.get("REF_ADMIN");
     let drawn = drawn.iter().find(|drawn| drawn.is_endpoint());
     if admin.is_none() && drawn.is_none() {
         return None;
     }
-    let name = plain_name(drawn.and_then(Drawn::name).unwrap_or_default(), "endpoint");
+    let name = plain_name(drawn.and_then(DiagramBox::name).unwrap_or_default(), "endpoint");
     let at = admin.map(|admin| format!(" ({admin})")).unwrap_or_default();
     let ports: Vec<String> = drawn
         .into_iter()
@@ -397,7 +401,7 @@ fn endpoint(source: &mut Source, drawn: &[Drawn]) -> Option<String> {
 }
 
 /// Reports the other contents of the diagram.
-fn others(source: &mut Source, drawn: &[Drawn]) {
+fn others(source: &mut Source, drawn: &[DiagramBox]) {
     for drawn in drawn.iter().filter(|drawn| !drawn.others.is_empty()) {
         let name =
             drawn.name().unwrap_or(if drawn.is(Role::Dut) { "the DUT" } else { "a machine" });

@@ -38,7 +38,7 @@ pub struct GeneratorLog {
     /// Mean rates.
     pub speed: Option<Speed>,
     /// End of the log.
-    pub ending: Ending,
+    pub ending: LogEnd,
     /// The sender's line with sources and destinations: `A -> B (mac -> mac)`.
     pub flows_line: Option<String>,
     /// Number of lines of known kinds without figures.
@@ -55,7 +55,7 @@ pub struct GeneratorLog {
 
 /// End of a log, ignoring blank lines and the shell's echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum LogEnd {
     /// Totals: a normal end.
     Total,
     /// `Terminated`: killed.
@@ -130,7 +130,7 @@ impl Reader {
             form: None,
             total: None,
             speed: None,
-            ending: Ending::Other,
+            ending: LogEnd::Other,
             flows_line: None,
             known_noise: 0,
             errors: Vec::new(),
@@ -159,7 +159,7 @@ impl Reader {
             let interval = Interval::parse(line.number, clock_us, source_line, Cursor(message));
             if let Some(interval) = interval {
                 self.log.intervals.push(interval);
-                self.log.ending = Ending::Interval;
+                self.log.ending = LogEnd::Interval;
                 return;
             }
         }
@@ -173,20 +173,20 @@ impl Reader {
             && let Some(command) = Command::parse(line, b"CMD")
         {
             log.command = Some(command);
-            Ending::Other
+            LogEnd::Other
         } else if log.total.is_none()
             && let Some(total) = Total::parse(line)
         {
             log.total = Some(total);
-            Ending::Total
+            LogEnd::Total
         } else if log.speed.is_none()
             && let Some(speed) = Speed::parse(line)
         {
             log.speed = Some(speed);
-            Ending::Total
+            LogEnd::Total
         } else if log.flows_line.is_none() && is_flows_line(line.bytes) {
             log.flows_line = Some(text(line.bytes));
-            Ending::Other
+            LogEnd::Other
         } else {
             return self.known(line, known::plain(line));
         };
@@ -200,15 +200,15 @@ impl Reader {
             Some(Known::Quiet) => log.known_noise += 1,
             Some(Known::Noise) => {
                 log.known_noise += 1;
-                log.ending = Ending::Other;
+                log.ending = LogEnd::Other;
             }
             Some(Known::Terminated) => {
                 log.known_noise += 1;
-                log.ending = Ending::Terminated;
+                log.ending = LogEnd::Terminated;
             }
             Some(Known::Error) => {
                 keep(&mut log.errors, &mut log.error_count, line.number, line.bytes);
-                log.ending = Ending::Other;
+                log.ending = LogEnd::Other;
             }
             None => self.unknown(line),
         }
@@ -217,7 +217,7 @@ impl Reader {
     fn unknown(&mut self, line: &Line) {
         let log = &mut self.log;
         keep(&mut log.unknown, &mut log.unknown_count, line.number, line.bytes);
-        log.ending = Ending::Other;
+        log.ending = LogEnd::Other;
     }
 }
 

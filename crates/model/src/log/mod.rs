@@ -24,7 +24,7 @@ pub use command::{Command, Function};
 pub use during::DuringLog;
 pub use equilibrium::{EquilibriumLog, Estimate, Load, Step, Trend};
 pub use fault::LogError;
-pub use generator::{Ending, GeneratorLog};
+pub use generator::{GeneratorLog, LogEnd};
 pub use info::{Info, InfoForm};
 pub use interval::{Form, Interval, Layout};
 pub use lines::{KEPT_LINES, LONGEST_LINE, NumberedLine, SHOWN_BYTES};

@@ -40,7 +40,7 @@ pub struct LevelSpec {
 }
 
 /// Meaning of a level that is not a table.
-enum Meaning {
+enum LevelMeaning {
     /// A value of this setting.
     Setting(&'static Key),
     /// A value of the sysctl that the factor is named after.
@@ -124,19 +124,19 @@ impl Reader<'_> {
     fn level(&mut self, factor: &Spanned<String>, node: &Node) -> Option<LevelSpec> {
         let name = factor.get_ref().as_str();
         let meaning = match setting(name) {
-            Some(key) => Meaning::Setting(key),
-            None if is_sysctl_name(name) => Meaning::Sysctl,
-            None => Meaning::Bundle,
+            Some(key) => LevelMeaning::Setting(key),
+            None if is_sysctl_name(name) => LevelMeaning::Sysctl,
+            None => LevelMeaning::Bundle,
         };
         if let Some(table) = node.get_ref().as_table() {
             return match meaning {
-                Meaning::Setting(key) if is_flows(key, table) => self.setting_level(key, node),
+                LevelMeaning::Setting(key) if is_flows(key, table) => self.setting_level(key, node),
                 _ => self.bundle(factor, node, table),
             };
         }
         match meaning {
-            Meaning::Setting(key) => self.setting_level(key, node),
-            Meaning::Sysctl => {
+            LevelMeaning::Setting(key) => self.setting_level(key, node),
+            LevelMeaning::Sysctl => {
                 let value = self.sysctl_value(name, node)?;
                 let label = Spanned::new(node.span(), value.clone());
                 let setting = Setting::sysctl(name.to_owned(), value);
@@ -146,10 +146,12 @@ impl Reader<'_> {
                 Some(LevelSpec { label, number, settings, build_of: None, span })
             }
             // Once per factor is enough: the name is wrong, not each level.
-            Meaning::Bundle if self.faults.last().is_some_and(|f| f.points_to(&factor.span())) => {
+            LevelMeaning::Bundle
+                if self.faults.last().is_some_and(|f| f.points_to(&factor.span())) =>
+            {
                 None
             }
-            Meaning::Bundle => {
+            LevelMeaning::Bundle => {
                 let names: Vec<&str> = keys::settings().map(|key| key.name).collect();
                 let fault = Diagnostic::new(
                     node.span(),

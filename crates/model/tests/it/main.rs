@@ -7,6 +7,8 @@ mod hash;
 mod keys;
 mod laboratory;
 mod labs;
+mod log_conformance;
+mod log_properties;
 mod plans;
 mod profile;
 mod shell;

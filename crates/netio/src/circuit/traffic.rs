@@ -40,13 +40,13 @@ pub struct TrafficConfig {
     /// Flood to send in addition to these packets during [`Phase::Window`].
     pub flood: Option<Flood>,
     /// Traffic in the opposite direction, interleaved packet by packet with these.
-    pub back: Option<Back>,
+    pub back: Option<ReverseTraffic>,
 }
 
 /// Packets of the opposite direction of a [`TrafficConfig`], whose rate is the rate of both
 /// directions together.
 #[derive(Clone, Debug)]
-pub struct Back {
+pub struct ReverseTraffic {
     /// As [`TrafficConfig::template`].
     pub template: Template,
     /// As [`TrafficConfig::wires`].
@@ -137,12 +137,12 @@ impl Traffic {
     }
 
     /// Returns the directions: the one from the near side, then the opposite one, if configured.
-    pub fn ways(&self) -> Vec<Way<'_>> {
-        self.shared.ways.iter().map(Way).collect()
+    pub fn ways(&self) -> Vec<DirectionCounters<'_>> {
+        self.shared.ways.iter().map(DirectionCounters).collect()
     }
 
-    fn forward(&self) -> Way<'_> {
-        Way(&self.shared.ways[0])
+    fn forward(&self) -> DirectionCounters<'_> {
+        DirectionCounters(&self.shared.ways[0])
     }
 
     /// Returns the sink's expectations of packets from the near side.
@@ -161,8 +161,8 @@ impl Traffic {
     }
 
     /// Returns the counter of packets that found their wire full.
-    pub fn full(&self) -> Full {
-        Full(Arc::clone(&self.shared))
+    pub fn full(&self) -> FullWireCounter {
+        FullWireCounter(Arc::clone(&self.shared))
     }
 
     fn give(&self, order: u8) {
@@ -210,9 +210,9 @@ impl Traffic {
 /// Counter of packets that found their wire full (paced sending only); to be read while the traffic
 /// is running.
 #[derive(Clone, Debug)]
-pub struct Full(Arc<Shared>);
+pub struct FullWireCounter(Arc<Shared>);
 
-impl Full {
+impl FullWireCounter {
     /// Returns the number of packets so far.
     pub fn packets(&self) -> u64 {
         self.0.full.load(Ordering::Acquire)
@@ -221,9 +221,9 @@ impl Full {
 
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug)]
-pub struct Way<'a>(&'a Counting);
+pub struct DirectionCounters<'a>(&'a Counting);
 
-impl Way<'_> {
+impl DirectionCounters<'_> {
     /// Returns the sink's expectations of the packets.
     pub fn expected(&self) -> &Expected {
         &self.0.expected
@@ -235,7 +235,7 @@ impl Way<'_> {
     }
 }
 
-impl Receiver for Way<'_> {
+impl Receiver for DirectionCounters<'_> {
     fn received(&self) -> Received {
         *locked(&self.0.counts)
     }
@@ -274,13 +274,16 @@ impl Receiver for Traffic {
 
 impl TrafficConfig {
     /// Returns the directions.
-    fn ways(&self) -> Vec<Back> {
+    fn ways(&self) -> Vec<ReverseTraffic> {
         let TrafficConfig { template, wires, arriving, .. } = self.clone();
-        [Back { template, wires, arriving }].into_iter().chain(self.back.clone()).collect()
+        [ReverseTraffic { template, wires, arriving }]
+            .into_iter()
+            .chain(self.back.clone())
+            .collect()
     }
 
     /// Returns the expected packets of a direction.
-    fn expected(&self, direction: &Back) -> Expected {
+    fn expected(&self, direction: &ReverseTraffic) -> Expected {
         Expected {
             template: direction.template.clone(),
             destination_mac: direction.arriving.map(|(to, _)| to),

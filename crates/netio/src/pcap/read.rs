@@ -37,7 +37,7 @@ pub(super) enum Next {
 }
 
 /// Result of parsing a block.
-enum Look {
+enum ParsedBlock {
     Next(Next, usize),
     /// A block of this many bytes that is not a frame.
     Skip(usize),
@@ -64,18 +64,18 @@ impl PcapReader {
         loop {
             let look = match self.reader.next() {
                 Ok((bytes, block)) => look_at(&block, bytes, &mut self.links, number, frame),
-                Err(PcapError::Eof) => Look::Next(Next::End, 0),
-                Err(PcapError::Incomplete(_)) => Look::ReadOn,
-                Err(error) => Look::Wrong(words(&error)),
+                Err(PcapError::Eof) => ParsedBlock::Next(Next::End, 0),
+                Err(PcapError::Incomplete(_)) => ParsedBlock::ReadOn,
+                Err(error) => ParsedBlock::Wrong(words(&error)),
             };
             match look {
-                Look::Next(next, bytes) => {
+                ParsedBlock::Next(next, bytes) => {
                     self.reader.consume(bytes);
                     return Ok(next);
                 }
-                Look::Skip(bytes) => self.reader.consume(bytes),
-                Look::ReadOn => self.read_on()?,
-                Look::Wrong(why) => return Err(self.wrong(why)),
+                ParsedBlock::Skip(bytes) => self.reader.consume(bytes),
+                ParsedBlock::ReadOn => self.read_on()?,
+                ParsedBlock::Wrong(why) => return Err(self.wrong(why)),
             }
         }
     }
@@ -106,19 +106,19 @@ fn look_at(
     links: &mut Vec<Linktype>,
     number: u8,
     frame: &mut Frame,
-) -> Look {
+) -> ParsedBlock {
     let (interface, captured, length) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
             links.push(Linktype(header.network.0 & LINK_TYPE));
-            return Look::Skip(bytes);
+            return ParsedBlock::Skip(bytes);
         }
         PcapBlockOwned::NG(Block::SectionHeader(_)) => {
             links.clear();
-            return Look::Skip(bytes);
+            return ParsedBlock::Skip(bytes);
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
             links.push(interface.linktype);
-            return Look::Skip(bytes);
+            return ParsedBlock::Skip(bytes);
         }
         PcapBlockOwned::Legacy(packet) => (0, packet.data, packet.origlen),
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
@@ -129,27 +129,27 @@ fn look_at(
         }
         // Packets in an obsolete form, and blocks that other programs define.
         PcapBlockOwned::NG(block @ (Block::Custom(_) | Block::Unknown(_))) => {
-            return Look::Next(Next::Block(block.magic()), bytes);
+            return ParsedBlock::Next(Next::Block(block.magic()), bytes);
         }
         // Names, statistics, secrets, processes, journals.
-        PcapBlockOwned::NG(_) => return Look::Skip(bytes),
+        PcapBlockOwned::NG(_) => return ParsedBlock::Skip(bytes),
     };
     match links.get(interface) {
         Some(&Linktype::ETHERNET) => {}
         Some(other) => {
-            return Look::Wrong(format!(
+            return ParsedBlock::Wrong(format!(
                 "frames of link type {other}, not Ethernet\n  next step: capture at one Ethernet \
                  device"
             ));
         }
-        None => return Look::Wrong(format!("a frame of interface {interface}, unheard of")),
+        None => return ParsedBlock::Wrong(format!("a frame of interface {interface}, unheard of")),
     }
     let next = match () {
         () if captured.len() != length as usize => Next::Truncated,
         () if frame.receive(number, captured).is_err() => Next::TooLong,
         () => Next::Frame,
     };
-    Look::Next(next, bytes)
+    ParsedBlock::Next(next, bytes)
 }
 
 /// Describes an error without the bytes that the parser's message includes.

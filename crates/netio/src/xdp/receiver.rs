@@ -39,7 +39,7 @@ impl From<XdpMode> for aya::programs::XdpMode {
 #[derive(Debug)]
 pub struct XdpReceiver {
     state: Mapped<ReceiverState>,
-    flows: Option<Followed>,
+    flows: Option<FlowMap>,
     /// Packets by bucket, one CPU after the other: of delays, and of differences between them;
     /// `None` without sending times.
     delays: Option<[Mapped<u64>; 2]>,
@@ -52,7 +52,7 @@ pub struct XdpReceiver {
 
 /// The map of flows.
 #[derive(Debug)]
-struct Followed {
+struct FlowMap {
     entries: Mapped<Entry>,
     flows: u32,
     senders: u32,
@@ -131,7 +131,7 @@ impl XdpReceiver {
         let state = Mapped::new(array_of(&object, "receiver")?.fd(), cpus)?;
         let flows = match entries {
             0 => None,
-            n => Some(Followed {
+            n => Some(FlowMap {
                 entries: Mapped::new(array_of(&object, "flows")?.fd(), n as usize)?,
                 flows: settings.flows,
                 senders: settings.senders,
@@ -308,7 +308,7 @@ impl Receiver for XdpReceiver {
     }
 
     fn flows(&self) -> Option<FlowSummary> {
-        let Followed { entries, flows, senders, shares, sequences } = self.flows.as_ref()?;
+        let FlowMap { entries, flows, senders, shares, sequences } = self.flows.as_ref()?;
         let lines = (0..senders * flows).map(|number| {
             let range = number << shares..(number + 1) << shares;
             let entries: Vec<Entry> = range.map(|at| entries.read(at as usize)).collect();

@@ -110,22 +110,22 @@ pub struct Arrivals {
     all_whole: bool,
     counts: Received,
     /// Delays of the packets of the window; `None` if the sender reads a different clock.
-    delays: Option<Timed>,
+    delays: Option<FlowTimes>,
 }
 
 /// Delays, and their differences between consecutive packets of a flow.
 #[derive(Debug)]
-struct Timed {
+struct FlowTimes {
     delays: Delays,
     differences: Delays,
     /// The next round of each flow, and the delay of the packet before it.
     last: Vec<(u32, u32)>,
 }
 
-impl Timed {
-    fn new(numbers: usize) -> Timed {
+impl FlowTimes {
+    fn new(numbers: usize) -> FlowTimes {
         let (delays, differences) = (Delays::default(), Delays::default());
-        Timed { delays, differences, last: vec![(0, 0); numbers] }
+        FlowTimes { delays, differences, last: vec![(0, 0); numbers] }
     }
 
     /// Adds a packet, in its turn.
@@ -152,7 +152,7 @@ impl Arrivals {
             (true, true) => Times::Clock,
         };
         let order = Order::new(routes, times);
-        let delays = (times == Times::Clock).then(|| Timed::new(order.numbers()));
+        let delays = (times == Times::Clock).then(|| FlowTimes::new(order.numbers()));
         Arrivals {
             pattern: Some(pattern),
             delays,
@@ -250,13 +250,13 @@ impl Arrivals {
         self.counts.checked += u64::from(chosen);
         self.counts.in_full += is_whole;
         match self.order.take(&stamp, is_checked.then_some(now_ns)) {
-            order::Place::Next => {}
-            order::Place::Late => self.counts.reordered[phase] += 1,
-            order::Place::Again => {
+            order::SequencePosition::Next => {}
+            order::SequencePosition::Late => self.counts.reordered[phase] += 1,
+            order::SequencePosition::Again => {
                 self.counts.duplicates[phase] += 1;
                 return;
             }
-            order::Place::Wrong(fault) => {
+            order::SequencePosition::Wrong(fault) => {
                 return self.count(FrameClass::Damaged(fault, Some(phase)), chosen);
             }
         }

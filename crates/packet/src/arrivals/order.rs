@@ -47,7 +47,7 @@ pub enum Routes {
 
 /// Position of a packet relative to the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SequencePosition {
     /// Newer than all earlier packets of its flow.
     Next,
     /// A newer packet of its flow came before it.
@@ -175,9 +175,9 @@ impl Order {
     /// Processes a packet that is intact by itself. `now_ns` is the receiver's clock; `None` if the
     /// sending time is not checked.
     #[inline]
-    pub fn take(&mut self, stamp: &Stamp, now_ns: Option<u32>) -> Place {
+    pub fn take(&mut self, stamp: &Stamp, now_ns: Option<u32>) -> SequencePosition {
         let Some((at, place, number)) = self.place(stamp.sender, stamp.flow) else {
-            return Place::Wrong(Fault::Stamp);
+            return SequencePosition::Wrong(Fault::Stamp);
         };
         let length = self.lengths[at];
         let walk = &mut self.walks[at];
@@ -189,7 +189,7 @@ impl Order {
         } else {
             match walk.leap(i64::from(ahead), length) {
                 Some(there) => there,
-                None => return Place::Wrong(Fault::Sequence),
+                None => return SequencePosition::Wrong(Fault::Sequence),
             }
         };
         let is_possible = match (self.times, now_ns) {
@@ -199,7 +199,7 @@ impl Order {
             (Times::Clock, Some(now)) => walk.is_time_possible(stamp, now, true),
         };
         if !is_possible {
-            return Place::Wrong(Fault::Time);
+            return SequencePosition::Wrong(Fault::Time);
         }
         if base >= walk.base {
             (walk.base, walk.round) = (base, round);
@@ -208,10 +208,10 @@ impl Order {
     }
 
     #[inline]
-    fn follow(&mut self, number: usize, round: u32) -> Place {
+    fn follow(&mut self, number: usize, round: u32) -> SequencePosition {
         let share = round as usize & ((1 << self.shares) - 1);
         let Some(entry) = self.entries.get_mut((number << self.shares) + share) else {
-            return Place::Next;
+            return SequencePosition::Next;
         };
         let entry_round = round >> self.shares;
         let mut is_late = entry_round < entry.next;
@@ -219,7 +219,7 @@ impl Order {
             let behind = entry.next - 1 - entry_round;
             if behind < 64 {
                 if entry.window >> behind & 1 == 1 {
-                    return Place::Again;
+                    return SequencePosition::Again;
                 }
                 entry.window |= 1 << behind;
             }
@@ -235,7 +235,7 @@ impl Order {
                 *newest = round + 1;
             }
         }
-        if is_late { Place::Late } else { Place::Next }
+        if is_late { SequencePosition::Late } else { SequencePosition::Next }
     }
 
     /// Number of flows of all senders, as numbered by [`Order::turn`]; 0 if flows are not followed.

@@ -5,14 +5,14 @@
 //! older versions print no time. See perf-script(1) of Linux 6.1 and `process_event()` in
 //! tools/perf/builtin-script.c.
 
-use crate::samples::Place;
+use crate::samples::SampleSite;
 
 /// Parsed header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     /// Name of the thread; empty if it is not printed.
     pub(super) comm: &'a str,
-    pub(super) place: Place,
+    pub(super) place: SampleSite,
     /// Name of the event, e.g. `cycles:P`; empty if it is not printed.
     pub(super) event: &'a str,
     /// Remaining text: the frame of a sample without stack.
@@ -71,11 +71,11 @@ fn untimed(line: &str) -> Option<Header<'_>> {
 
 /// Parses `comm pid [cpu] period`. The last number is a period, not the process, if a process or
 /// CPU precedes it, or if it has the width of perf's column of periods.
-fn before_event(text: &str, has_more: bool) -> (&str, Place) {
+fn before_event(text: &str, has_more: bool) -> (&str, SampleSite) {
     const WIDTH: usize = 10;
     let mut tokens: Vec<(usize, &str)> = tokens(text).collect();
     let Some((start, last)) = tokens.pop() else {
-        return ("", Place::default());
+        return ("", SampleSite::default());
     };
     let end = start + last.len();
     let is_period = match tokens.last() {
@@ -87,7 +87,7 @@ fn before_event(text: &str, has_more: bool) -> (&str, Place) {
     match last.parse::<u64>() {
         Ok(period) if is_period => {
             let (comm, place) = before_time(&text[..start], has_more);
-            (comm, Place { period: Some(period).filter(|&period| period > 0), ..place })
+            (comm, SampleSite { period: Some(period).filter(|&period| period > 0), ..place })
         }
         _ => before_time(text, has_more),
     }
@@ -106,8 +106,8 @@ pub(super) fn timeless(line: &str) -> Header<'_> {
 
 /// Parses `comm pid [cpu]`, where everything may be missing. A single number is the process if
 /// `has_more` is true (the line continues), otherwise a name.
-fn before_time(text: &str, has_more: bool) -> (&str, Place) {
-    let mut place = Place::default();
+fn before_time(text: &str, has_more: bool) -> (&str, SampleSite) {
+    let mut place = SampleSite::default();
     let mut rest = text.trim();
     let divide = |text| match split_last(text) {
         None if has_more => ("", text),
@@ -207,13 +207,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, comm: &str, place: Place, event: &str, rest: &str) {
+    fn check(line: &str, comm: &str, place: SampleSite, event: &str, rest: &str) {
         assert_eq!(timed(line), Some(Header { comm, place, event, rest }), "{line}");
     }
 
     #[test]
     fn timed_reads_headers_of_linux_6_1() {
-        let full = Place {
+        let full = SampleSite {
             cpu: Some(1),
             pid: Some(12342),
             time_ns: Some(25_220_003_658_000),
@@ -223,7 +223,7 @@ mod tests {
         check(line, "rustc", full, "cpu-clock", "");
         let line = "rustc 12342/12358 [001] 25220.003658000:    2004008 cpu-clock:pppH: ";
         check(line, "rustc", full, "cpu-clock:pppH", "");
-        let thread = Place { cpu: None, period: None, ..full };
+        let thread = SampleSite { cpu: None, period: None, ..full };
         check("my proc 2 12342 25220.003658: cycles: ", "my proc 2", thread, "cycles", "");
         check("sh 12342 25220.003658: ", "sh", thread, "", "");
         let single = "   rustc 12342 [001] 25220.003658:    2004008 cpu-clock:      7fbb f+0x1 (x)";

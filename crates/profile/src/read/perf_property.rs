@@ -28,7 +28,7 @@ struct Fields {
 
 /// A sample; its frames have the innermost first.
 #[derive(Clone, Debug)]
-struct Printed {
+struct PrintedSample {
     comm: &'static str,
     pid: u32,
     cpu: u32,
@@ -47,9 +47,9 @@ impl Fields {
         self.time || (self.event && has_number)
     }
 
-    fn header(self, sample: &Printed) -> String {
+    fn header(self, sample: &PrintedSample) -> String {
         let mut line = String::new();
-        let Printed { comm, pid, cpu, time_us, period, event, .. } = sample;
+        let PrintedSample { comm, pid, cpu, time_us, period, event, .. } = sample;
         if self.comm {
             write!(line, "{comm} ").unwrap();
         }
@@ -73,7 +73,7 @@ impl Fields {
         line
     }
 
-    fn print(self, samples: &[Printed]) -> String {
+    fn print(self, samples: &[PrintedSample]) -> String {
         let mut text = String::from("# a comment\n");
         for sample in samples {
             writeln!(text, "{}", self.header(sample)).unwrap();
@@ -130,7 +130,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     })
 }
 
-fn samples() -> impl Strategy<Value = Vec<Printed>> {
+fn samples() -> impl Strategy<Value = Vec<PrintedSample>> {
     const COMMS: &[&str] =
         &["swapper", "V8 Worker", "ksoftirqd/0", "perf", "kworker/u8:2+ev", "[kthread]"];
     const EVENTS: &[&str] =
@@ -147,7 +147,7 @@ fn samples() -> impl Strategy<Value = Vec<Printed>> {
         prop::bool::weighted(0.2),
     );
     let sample = sample.prop_map(|(comm, pid, cpu, time_us, period, event, frames, has_junk)| {
-        Printed { comm, pid, cpu, time_us, period, event, frames, has_junk }
+        PrintedSample { comm, pid, cpu, time_us, period, event, frames, has_junk }
     });
     prop::collection::vec(sample, 1..12)
 }
@@ -176,7 +176,7 @@ proptest! {
             other => other.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?,
         };
         let first = samples[0].event;
-        let is_read = |sample: &&Printed| !fields.event || sample.event == first;
+        let is_read = |sample: &&PrintedSample| !fields.event || sample.event == first;
         let mut expected = Stacks::default();
         for sample in samples.iter().filter(is_read) {
             let mut frames: Vec<Frame> = sample.frames.iter().rev().map(|f| (*f).into()).collect();

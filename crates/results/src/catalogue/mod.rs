@@ -75,7 +75,7 @@ pub struct Entry {
     /// Number of comparisons by verdict.
     pub verdicts: Tally,
     /// The largest effect; `None` if no effect was found.
-    pub largest: Option<Largest>,
+    pub largest: Option<LargestEffect>,
     /// Rates of the variants.
     pub rates: Vec<VariantRate>,
 }
@@ -97,7 +97,7 @@ pub struct Tally {
 
 /// An effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Largest {
+pub struct LargestEffect {
     /// The candidate.
     pub variant: String,
     /// Its baseline.
@@ -295,10 +295,10 @@ impl Tally {
     }
 }
 
-fn largest(comparisons: &[Compared]) -> Option<Largest> {
+fn largest(comparisons: &[Compared]) -> Option<LargestEffect> {
     let found = comparisons.iter().filter_map(|compared| match &compared.outcome {
         Outcome::Compared(answer) if matches!(answer.verdict, Verdict::Better | Verdict::Worse) => {
-            Some(Largest {
+            Some(LargestEffect {
                 variant: compared.candidate(),
                 baseline: compared.baseline_label.clone(),
                 ratio: answer.comparison.ratio,

@@ -4,13 +4,13 @@ use super::input::Input;
 use crate::format::listed;
 
 /// The description, with the beds if they differ.
-pub(super) fn asked(inputs: &[Input], asked: &str) -> String {
+pub(super) fn with_beds(inputs: &[Input], question: &str) -> String {
     match between(inputs) {
         Some((first, others)) => {
             let s = if others.len() == 1 { "" } else { "s" };
-            format!("bed{s} {} against bed {first}: {asked}", listed(&others))
+            format!("bed{s} {} against bed {first}: {question}", listed(&others))
         }
-        None => asked.to_owned(),
+        None => question.to_owned(),
     }
 }
 

@@ -35,7 +35,7 @@ use crate::stats::Adjustment;
 use crate::store::Store;
 use argument::Argument;
 use input::Input;
-use pairs::{Named, Pairs};
+use pairs::{NamedVariants, Pairs};
 use peers::Choice;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
             Some(label) => Some(inputs[input].variant(label)?),
             None => None,
         };
-        named.push(Named { input, variant });
+        named.push(NamedVariants { input, variant });
     }
     name(&mut inputs);
     answer(question, &inputs, &named)
@@ -112,7 +112,7 @@ pub fn compare(question: &Question) -> Result<Results, CompareError> {
 /// Fails like [`compare()`].
 pub fn compare_store(question: &Question, store: &Store) -> Result<Results, CompareError> {
     let input = stored::of_store(store.path(), store)?;
-    answer(question, &[input], &[Named { input: 0, variant: None }])
+    answer(question, &[input], &[NamedVariants { input: 0, variant: None }])
 }
 
 /// Compares texts as if they were files with these names; `question` names no arguments.
@@ -128,7 +128,8 @@ pub fn compare_texts(
         .map(|(path, text)| read::of_text(path.as_ref(), text.as_ref(), question.choice(false)))
         .collect::<Result<_, _>>()?;
     name(&mut inputs);
-    let named: Vec<Named> = (0..inputs.len()).map(|input| Named { input, variant: None }).collect();
+    let named: Vec<NamedVariants> =
+        (0..inputs.len()).map(|input| NamedVariants { input, variant: None }).collect();
     answer(question, &inputs, &named)
 }
 
@@ -140,7 +141,11 @@ fn name(inputs: &mut [Input]) {
     }
 }
 
-fn answer(question: &Question, inputs: &[Input], named: &[Named]) -> Result<Results, CompareError> {
+fn answer(
+    question: &Question,
+    inputs: &[Input],
+    named: &[NamedVariants],
+) -> Result<Results, CompareError> {
     let pairs = Pairs::of(question, inputs, named)?;
     results::results(question, inputs, named, &pairs)
 }

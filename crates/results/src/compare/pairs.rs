@@ -26,7 +26,7 @@ pub(super) struct Side {
 
 /// Variants named by an argument: one of an input, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedVariants {
     pub(super) input: usize,
     pub(super) variant: Option<usize>,
 }
@@ -78,7 +78,7 @@ impl Pairs {
     pub(super) fn of(
         question: &Question,
         inputs: &[Input],
-        named: &[Named],
+        named: &[NamedVariants],
     ) -> Result<Pairs, CompareError> {
         check_selection(question, inputs, named)?;
         let sides = match named {
@@ -115,7 +115,11 @@ fn pair(baseline: Side, candidate: Side) -> Pair {
 }
 
 /// Pairs of one argument: each of its variants with its baseline.
-fn pairs_within(question: &Question, input: &Input, named: Named) -> Result<Pairs, CompareError> {
+fn pairs_within(
+    question: &Question,
+    input: &Input,
+    named: NamedVariants,
+) -> Result<Pairs, CompareError> {
     let path = input.path.display();
     if named.variant.is_some() || input.variants.len() < 2 {
         let what = format!("{path} alone names one variant");
@@ -174,8 +178,8 @@ fn against_level(input: &Input, level: &str) -> Option<Vec<(usize, usize)>> {
 }
 
 /// Pairs of several arguments, the first of which is the baseline.
-fn pairs_between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
-    let single = |named: &Named| match (named.variant, inputs[named.input].variants.len()) {
+fn pairs_between(inputs: &[Input], named: &[NamedVariants]) -> Result<Pairs, CompareError> {
+    let single = |named: &NamedVariants| match (named.variant, inputs[named.input].variants.len()) {
         (Some(variant), _) => Some(Side { input: named.input, variant }),
         (None, 1) => Some(Side { input: named.input, variant: 0 }),
         (None, _) => None,
@@ -218,7 +222,7 @@ fn pairs_between(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareErro
 }
 
 /// Pairs of whole stores or tables: variants with the same label.
-fn pairs_by_label(inputs: &[Input], named: &[Named]) -> Result<Pairs, CompareError> {
+fn pairs_by_label(inputs: &[Input], named: &[NamedVariants]) -> Result<Pairs, CompareError> {
     let first = &inputs[named[0].input];
     let name_one = format!("name single variants, e.g. {}:LABEL", first.path.display());
     let mut pairs = Vec::new();
@@ -301,7 +305,7 @@ fn check_lines(inputs: &[Input], pairs: &[Pair]) -> Result<(), CompareError> {
 fn check_selection(
     question: &Question,
     inputs: &[Input],
-    named: &[Named],
+    named: &[NamedVariants],
 ) -> Result<(), CompareError> {
     if (question.only.is_some() || question.column.is_some())
         && inputs.iter().all(|input| input.peer.is_none())

@@ -6,7 +6,7 @@ use super::counts;
 use super::doubts;
 use super::error::CompareError;
 use super::input::{Input, Kind};
-use super::pairs::{Named, Pair, PairingMode, Pairs, Side, common_figure, common_quantity};
+use super::pairs::{NamedVariants, Pair, PairingMode, Pairs, Side, common_figure, common_quantity};
 use crate::label::{INSTRUCTIONS, Label, MeasuredOn};
 use crate::quantity::Quantity;
 use crate::report::analysis::comparison_inputs::ComparisonInputs;
@@ -100,7 +100,7 @@ pub struct VariantResult {
 pub(super) fn results(
     question: &Question,
     inputs: &[Input],
-    named: &[Named],
+    named: &[NamedVariants],
     pairs: &Pairs,
 ) -> Result<Results, CompareError> {
     let Pairs { asked, pairs } = pairs;
@@ -159,7 +159,7 @@ pub(super) fn results(
         .collect();
     let caption = inputs.iter().filter_map(|input| input.label.as_ref()).map(Label::caption);
     Ok(Results {
-        asked: beds::asked(inputs, asked),
+        asked: beds::with_beds(inputs, asked),
         unit: if counts::are_counts(inputs) { INSTRUCTIONS } else { quantity.unit() }.to_owned(),
         figure: common_figure(inputs),
         caption: caption.max_by_key(|caption| caption.len()).unwrap_or_default().to_owned(),

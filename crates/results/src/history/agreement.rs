@@ -6,7 +6,7 @@ use super::place::Place;
 use super::results::{Agreement, Change, Direction};
 
 /// A change with the places around it.
-struct Located<'a> {
+struct LocatedChange<'a> {
     before: &'a Place,
     after: &'a Place,
     change: &'a Change,
@@ -18,7 +18,7 @@ struct Located<'a> {
 pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
     let mut found: Vec<(&Place, Agreement)> = Vec::new();
     for direction in [Direction::Better, Direction::Worse] {
-        let mut located: Vec<Located<'_>> =
+        let mut located: Vec<LocatedChange<'_>> =
             series.iter().flat_map(|one| located(one, direction)).collect();
         // Changes that end first are grouped first: each next one belongs to the group if it begins
         // before the group's earliest end.
@@ -38,18 +38,18 @@ pub(super) fn agreements(series: &[Ordered]) -> Vec<Agreement> {
 }
 
 /// Changes of one series in one direction.
-fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = Located<'_>> {
+fn located(series: &Ordered, direction: Direction) -> impl Iterator<Item = LocatedChange<'_>> {
     let changes = series.result.changes.iter();
     changes.filter(move |change| change.direction == direction).filter_map(move |change| {
         let after = series.places.get(change.at)?;
         let points = series.result.points.iter().take(change.at);
         let before = points.zip(&series.places).rfind(|(point, _)| !point.patched)?.1;
-        before.is_comparable(after).then_some(Located { before, after, change, series })
+        before.is_comparable(after).then_some(LocatedChange { before, after, change, series })
     })
 }
 
 /// Agreement of a group. `None` if all its changes are of one machine.
-fn agreement(group: &[Located<'_>], direction: Direction) -> Option<Agreement> {
+fn agreement(group: &[LocatedChange<'_>], direction: Direction) -> Option<Agreement> {
     let mut machines: Vec<String> =
         group.iter().map(|located| located.series.result.machine.clone()).collect();
     machines.sort();

@@ -4,7 +4,7 @@ use super::ordered::Ordered;
 use super::results::{Change, Detection, Direction, Outlier, PointResult, Segment};
 use crate::format::{percent, signed_percent};
 use crate::stats::change_points::{
-    Division, Indivisible, MIN_POINTS, Noise, change_points, change_points_among,
+    Division, DivisionError, MIN_POINTS, Noise, change_points, change_points_among,
 };
 use crate::stats::summary::{mean, t_quantile};
 
@@ -36,12 +36,12 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
         let logs = logs(points, &line);
         let division = match change_points(&logs) {
             Ok(division) => division,
-            Err(Indivisible::TooShort { have }) => {
+            Err(DivisionError::TooShort { have }) => {
                 series.detection = Detection::TooShort { points: have, need: MIN_POINTS };
                 return;
             }
             // Of finite rates, only 0 has no finite logarithm.
-            Err(Indivisible::NotFinite { .. }) => {
+            Err(DivisionError::NotFinite { .. }) => {
                 series.detection = Detection::NothingForwarded;
                 return;
             }

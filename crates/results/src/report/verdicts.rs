@@ -1,6 +1,6 @@
 //! Comparisons as a table, for reports and `fwdlab compare`.
 
-use super::analysis::{Answer, Compared, Outcome, Shown, SummaryResult};
+use super::analysis::{Answer, Compared, ComparisonText, Outcome, SummaryResult};
 use super::counted;
 use super::rows::{Rates, rows};
 use crate::document::table::{Cell, Digits, Row, Rows};
@@ -190,13 +190,13 @@ fn shown(text: &str, values: serde_json::Value) -> Cell {
 
 /// Formats the adjusted p-value, followed by the unadjusted one if it differs.
 fn p(answer: &Answer) -> String {
-    let Shown { p, p_adjusted, .. } = &answer.shown;
+    let ComparisonText { p, p_adjusted, .. } = &answer.shown;
     if p == p_adjusted { p.clone() } else { format!("{p_adjusted} ({p})") }
 }
 
 /// Formats the runs of both sides and their blocks.
 fn n(answer: &Answer) -> String {
-    let Shown { n, blocks, .. } = &answer.shown;
+    let ComparisonText { n, blocks, .. } = &answer.shown;
     if blocks == "-" { n.clone() } else { format!("{n} ({blocks})") }
 }
 

@@ -4,7 +4,7 @@
 use crate::archive_writer::{Set, Writer};
 
 use crate::support::{alternation_plan, family, firewall, full_store, plan, queues};
-use fwdlab_archive::assemble::{Assembled, Options, assemble};
+use fwdlab_archive::assemble::{AssembledSet, Options, assemble};
 use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::scan::scan;
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
@@ -121,7 +121,7 @@ fn imported() -> Store {
         named: "archive".to_owned(),
     };
     let read = |file: &FoundFile| std::fs::read(&file.path);
-    let Assembled { plan, invocation, runs, import, .. } =
+    let AssembledSet { plan, invocation, runs, import, .. } =
         assemble(&found.sets[0].set, None, &options, read).expect("a set");
     let path = directory.path().join("run.sqlite");
     Store::create_imported(&path, &plan, &invocation, &runs, &import).expect("a store");

@@ -1,6 +1,6 @@
 //! Integration tests of the crate: stores and records in, statistics and text out.
 
-#[path = "../../../archive/tests/support/archive_writer.rs"]
+#[path = "../../../archive/tests/it/archive_writer.rs"]
 mod archive_writer;
 #[path = "method_figures/mod.rs"]
 mod figures;

@@ -190,11 +190,11 @@ fn step_of_detectable_size_is_found_nine_times_in_ten() {
 
 #[test]
 fn indivisible_series_are_refused() {
-    assert_eq!(change_points(&[]), Err(Indivisible::TooShort { have: 0 }));
-    assert_eq!(change_points(&[1.0; 3]), Err(Indivisible::TooShort { have: 3 }));
+    assert_eq!(change_points(&[]), Err(DivisionError::TooShort { have: 0 }));
+    assert_eq!(change_points(&[1.0; 3]), Err(DivisionError::TooShort { have: 3 }));
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let refused = change_points(&[1.0, value, 1.0, 1.0]);
-        assert_eq!(refused, Err(Indivisible::NotFinite { index: 1 }));
+        assert_eq!(refused, Err(DivisionError::NotFinite { index: 1 }));
     }
     assert!(change_points(&[1.0; 4]).is_ok());
 }

@@ -8,7 +8,7 @@
 mod secondary;
 mod words;
 
-pub use secondary::{Capacity, Cause, Doubtful};
+pub use secondary::{Capacity, Cause, DoubtEvidence};
 
 use super::family::Adjustment;
 use super::power::{MDE_POWER, detectable_multiple, largest_scatter};
@@ -73,7 +73,7 @@ pub struct Comparison {
     /// The same comparison by capacity (rate in the best tenth). `None` if paced or imported.
     pub capacity: Option<Capacity>,
     /// Reason why most of the runs do not permit a verdict; `None` if they do.
-    pub doubtful: Option<Doubtful>,
+    pub doubtful: Option<DoubtEvidence>,
     /// Scatter of builds, if the builds of a revision are its replicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builds: Option<Builds>,

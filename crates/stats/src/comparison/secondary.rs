@@ -52,7 +52,7 @@ pub enum Cause {
 
 /// Evidence that most runs of a comparison are doubtful, so it is not conclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Doubtful {
+pub struct DoubtEvidence {
     /// The most frequent reason.
     pub cause: Cause,
     /// Doubtful runs.
@@ -61,19 +61,19 @@ pub struct Doubtful {
     pub of: usize,
 }
 
-impl Doubtful {
+impl DoubtEvidence {
     /// Checks the runs of a comparison: their number, and the numbers of disturbed (contended or
     /// unsteady) runs, generator-limited runs, and runs with either. `None` unless the last is more
     /// than half.
-    pub fn of(of: usize, disturbed: usize, limited: usize, either: usize) -> Option<Doubtful> {
+    pub fn of(of: usize, disturbed: usize, limited: usize, either: usize) -> Option<DoubtEvidence> {
         let cause = if limited > disturbed { Cause::GeneratorLimited } else { Cause::MachineBusy };
-        (2 * either > of).then_some(Doubtful { cause, runs: either, of })
+        (2 * either > of).then_some(DoubtEvidence { cause, runs: either, of })
     }
 }
 
-impl fmt::Display for Doubtful {
+impl fmt::Display for DoubtEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Doubtful { cause, runs, of } = self;
+        let DoubtEvidence { cause, runs, of } = self;
         match cause {
             Cause::MachineBusy => write!(f, "machine busy in {runs} of {of} runs"),
             Cause::GeneratorLimited => write!(f, "generator-limited in {runs} of {of} runs"),

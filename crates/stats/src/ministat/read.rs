@@ -113,7 +113,7 @@ pub fn read_values(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Minis
 
 /// Values read from a file so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct FileValues {
     /// The values in file order.
     pub(super) values: Vec<f64>,
     /// Sum of the values, added up in that order.
@@ -123,7 +123,7 @@ pub(super) struct Gathered {
     lines: usize,
 }
 
-impl Gathered {
+impl FileValues {
     /// Adds values; the sums depend on the order.
     pub(super) fn add(&mut self, values: &[f64]) {
         for &value in values {
@@ -145,9 +145,9 @@ impl Gathered {
 }
 
 /// Reads to the end. An unreadable part ends the file, as for fgets(3).
-pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, MinistatError> {
+pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<FileValues, MinistatError> {
     let columns = Columns::of(options);
-    let mut gathered = Gathered::default();
+    let mut gathered = FileValues::default();
     let mut source = Source { input, rest: Vec::new(), ended: false };
     let mut block = Block::default();
     if source.fill(&mut block) {
@@ -165,7 +165,7 @@ pub(super) fn read(input: impl Read, options: &ReadOptions) -> Result<Gathered, 
 fn read_on(
     source: &mut Source<impl Read>,
     columns: &Columns,
-    gathered: &mut Gathered,
+    gathered: &mut FileValues,
 ) -> Result<(), MinistatError> {
     thread::scope(|scope| {
         let workers = [(); WORKERS].map(|()| {

@@ -1,6 +1,6 @@
 //! One set of values with its statistics.
 
-use super::read::{self, Gathered};
+use super::read::{self, FileValues};
 use super::sort::sorted;
 use super::{MinistatError, ReadOptions, Rules, Variance};
 use crate::cformat::general;
@@ -26,7 +26,7 @@ impl Set {
     /// # Errors
     /// [`MinistatError::TooFewPoints`] for fewer than three values.
     pub fn new(name: impl Into<Vec<u8>>, values: &[f64]) -> Result<Set, MinistatError> {
-        let mut gathered = Gathered::default();
+        let mut gathered = FileValues::default();
         gathered.add(values);
         Set::of(name.into(), gathered)
     }
@@ -45,8 +45,8 @@ impl Set {
         Set::of(name.into(), read::read(input, options)?)
     }
 
-    fn of(name: Vec<u8>, gathered: Gathered) -> Result<Set, MinistatError> {
-        let Gathered { values, sum, squares, .. } = gathered;
+    fn of(name: Vec<u8>, gathered: FileValues) -> Result<Set, MinistatError> {
+        let FileValues { values, sum, squares, .. } = gathered;
         if values.len() < MIN_VALUES {
             let name = String::from_utf8_lossy(&name).into_owned();
             return Err(MinistatError::TooFewPoints { name });

@@ -22,7 +22,7 @@ mod sparse_looks;
 mod student;
 
 pub use compare::{compare_sequentially, next_look_after};
-pub use rule::{Course, Rule};
+pub use rule::{Rule, SequentialState};
 
 use super::summary::{Interval, mean, variance};
 use serde::Serialize;
@@ -104,20 +104,20 @@ impl MeanEstimate {
 
 /// Intervals and decision, look by look.
 #[derive(Clone, Debug)]
-struct Stand {
+struct SequentialStatus {
     difference: Interval,
     equivalence: Interval,
     decision: Decision,
 }
 
-impl Default for Stand {
-    fn default() -> Stand {
+impl Default for SequentialStatus {
+    fn default() -> SequentialStatus {
         let unknown = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
-        Stand { difference: unknown, equivalence: unknown, decision: Decision::Continue }
+        SequentialStatus { difference: unknown, equivalence: unknown, decision: Decision::Continue }
     }
 }
 
-impl Stand {
+impl SequentialStatus {
     /// Adds a look.
     fn narrow(&mut self, difference: Interval, equivalence: Interval, margin: f64) {
         self.difference = common_part(self.difference, difference);

@@ -3,7 +3,7 @@
 use super::super::comparison::{Criteria, Unanswerable};
 use super::open::EProcess;
 use super::planned::{self, Looks};
-use super::{Decision, MeanEstimate, Mode, Sequential, Stand};
+use super::{Decision, MeanEstimate, Mode, Sequential, SequentialStatus};
 
 /// A stopping rule to apply after each block.
 #[derive(Clone, Debug)]
@@ -88,9 +88,9 @@ impl Rule {
     }
 
     /// Returns the state of one comparison before its first block.
-    pub fn start(&self) -> Course {
-        Course {
-            stand: Stand::default(),
+    pub fn start(&self) -> SequentialState {
+        SequentialState {
+            stand: SequentialStatus::default(),
             log_ratios: Vec::new(),
             at_last_look: None,
             looks: 0,
@@ -101,7 +101,7 @@ impl Rule {
 
     /// Adds a block's log ratio, which must be finite, and performs a look if one is due. Blocks
     /// beyond the maximum are ignored.
-    pub fn advance(&self, course: &mut Course, log_ratio: f64) {
+    pub fn advance(&self, course: &mut SequentialState, log_ratio: f64) {
         match self.mode {
             Mode::Open if course.difference.blocks() < self.looks.max_blocks() => {
                 course.difference.push(log_ratio);
@@ -125,7 +125,7 @@ impl Rule {
     }
 
     /// Returns the state of a course, without the p-value of the planned mode.
-    fn judged(&self, course: Course) -> Sequential {
+    fn judged(&self, course: SequentialState) -> Sequential {
         let max_blocks = self.looks.max_blocks();
         match self.mode {
             Mode::Planned => {
@@ -138,7 +138,7 @@ impl Rule {
                 course.stand.judged(seen.effect, 1.0, blocks, looks as u32, planned, is_last)
             }
             Mode::Open => {
-                let Course { difference, stand, .. } = course;
+                let SequentialState { difference, stand, .. } = course;
                 let blocks = difference.blocks();
                 let looks = blocks.saturating_sub(1);
                 let is_last = blocks == max_blocks;
@@ -161,7 +161,7 @@ impl Rule {
         (Decision::Exhausted, max_blocks)
     }
 
-    fn narrow_planned(&self, stand: &mut Stand, seen: MeanEstimate, look: usize) {
+    fn narrow_planned(&self, stand: &mut SequentialStatus, seen: MeanEstimate, look: usize) {
         stand.narrow(
             planned::interval(seen.effect, seen.se, self.bounds[look]),
             planned::interval(seen.effect, seen.se, self.equivalence_bounds[look]),
@@ -181,8 +181,8 @@ impl Rule {
 /// Running state of one comparison, updated by [`Rule::advance`]: a further block costs the same
 /// regardless of their number.
 #[derive(Clone, Debug)]
-pub struct Course {
-    stand: Stand,
+pub struct SequentialState {
+    stand: SequentialStatus,
     /// Planned mode: the blocks so far.
     log_ratios: Vec<f64>,
     /// Planned mode: mean and standard error at the last look.
@@ -195,7 +195,7 @@ pub struct Course {
     equivalence: EProcess,
 }
 
-impl Course {
+impl SequentialState {
     /// Returns the decision from the blocks so far; [`Decision::Continue`] even after the last.
     pub fn decision(&self) -> Decision {
         self.stand.decision

@@ -19,14 +19,14 @@ const NOT_NEEDED: [&str; 2] = ["linux-modules-extra-", "linux-modules-nvidia-"];
 
 /// A package that another one depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Needed {
+pub struct Dependency {
     /// Name of the package.
     pub name: String,
     /// Its exact version; `None` if any will do.
     pub version: Option<String>,
 }
 
-impl Needed {
+impl Dependency {
     /// Returns the package as an argument of `apt-get download`.
     pub fn for_apt(&self) -> String {
         match &self.version {
@@ -62,7 +62,7 @@ pub struct Control {
     /// Version of the package.
     pub version: String,
     /// Further parts of the same kernel that the package depends on.
-    pub needed: Vec<Needed>,
+    pub needed: Vec<Dependency>,
 }
 
 impl Control {
@@ -74,11 +74,11 @@ impl Control {
         };
         let clauses = field("Depends").split(", ").flat_map(|clause| clause.split(" | "));
         let (name, version) = (field("Package").to_owned(), field("Version").to_owned());
-        let mut needed: Vec<Needed> = clauses.filter_map(part).collect();
+        let mut needed: Vec<Dependency> = clauses.filter_map(part).collect();
         // An image alone does not depend on its modules, and is useless without them.
         if let Some(release) = name.strip_prefix(PARTS[1]) {
             let release = release.strip_prefix("unsigned-").unwrap_or(release);
-            needed.push(Needed {
+            needed.push(Dependency {
                 name: format!("{}{release}", PARTS[2]),
                 version: Some(version.clone()),
             });
@@ -94,7 +94,7 @@ impl Control {
 
 /// Parses a dependency on a part of a kernel: `linux-modules-6.19 (= 6.19-1)`. `None` for other
 /// dependencies.
-fn part(text: &str) -> Option<Needed> {
+fn part(text: &str) -> Option<Dependency> {
     let (name, restriction) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let starts_with_any =
         |beginnings: &[&str]| beginnings.iter().any(|begin| name.starts_with(begin));
@@ -102,7 +102,7 @@ fn part(text: &str) -> Option<Needed> {
         return None;
     }
     let version = restriction.strip_prefix("(= ").and_then(|rest| rest.strip_suffix(')'));
-    Some(Needed { name: name.to_owned(), version: version.map(str::to_owned) })
+    Some(Dependency { name: name.to_owned(), version: version.map(str::to_owned) })
 }
 
 /// Finds the other parts of the kernel of `files` in the same directories. Returns the missing
@@ -110,7 +110,7 @@ fn part(text: &str) -> Option<Needed> {
 ///
 /// # Errors
 /// If a file is not a package.
-pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError> {
+pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Dependency>, VmError> {
     let mut controls = Vec::new();
     let mut missing = Vec::new();
     let mut at = 0;
@@ -235,7 +235,7 @@ mod tests {
              Description: Linux 7.3 for x86-64 cloud\n",
         );
         assert_eq!(control.version, "7.3.4-1~bpo13+1");
-        let needed: Vec<String> = control.needed.iter().map(Needed::for_apt).collect();
+        let needed: Vec<String> = control.needed.iter().map(Dependency::for_apt).collect();
         let expected = [
             "linux-binary-7.3.4+deb13-cloud-amd64=7.3.4-1~bpo13+1",
             "linux-modules-7.3.4+deb13-cloud-amd64=7.3.4-1~bpo13+1",
@@ -250,7 +250,7 @@ mod tests {
             "Package: linux-image-unsigned-6.8.0-31-generic\nVersion: 6.8.0-31.31\n\
              Depends: kmod, linux-base (>= 4.5ubuntu1~16.04.1), linux-modules-6.8.0-31-generic\n",
         );
-        let modules = Needed { name: "linux-modules-6.8.0-31-generic".into(), version: None };
+        let modules = Dependency { name: "linux-modules-6.8.0-31-generic".into(), version: None };
         assert_eq!(ubuntu.needed, [modules]);
         let meta = Control::parse(
             "Package: linux-image-6.12-cloud-amd64\nVersion: 6.12.117-1~deb12u1\n\
@@ -272,7 +272,7 @@ mod tests {
         }
         let find_version = |version: Option<&str>| {
             let version = version.map(str::to_owned);
-            let needed = Needed { name: "linux-modules-7".into(), version };
+            let needed = Dependency { name: "linux-modules-7".into(), version };
             needed.find(directory.path()).map(|path| root::name(&path))
         };
         assert_eq!(find_version(Some("1:7.3-2")).unwrap(), "linux-modules-7_1%3a7.3-2_amd64.deb");

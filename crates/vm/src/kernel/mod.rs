@@ -156,7 +156,7 @@ pub fn packages(directory: &Path) -> Vec<PathBuf> {
 /// If it is not a package.
 pub fn missing(path: &Path) -> Result<Vec<String>, VmError> {
     let missing = package::complete(&mut vec![path.to_owned()])?;
-    Ok(missing.iter().map(deb::Needed::for_apt).collect())
+    Ok(missing.iter().map(deb::Dependency::for_apt).collect())
 }
 
 /// True if `path` can name an installed kernel: a single word that is not the name of a package.

@@ -1,6 +1,6 @@
 //! Packages of kernels: one file or several that belong together, unpacked into a cache.
 
-use super::deb::Needed;
+use super::deb::Dependency;
 use super::{Kernel, archive, deb, root, root::Root, rpm, version};
 use crate::cache;
 use crate::error::VmError;
@@ -86,7 +86,7 @@ pub(super) fn without_parts(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// If a file is not a package.
-pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Needed>, VmError> {
+pub(super) fn complete(files: &mut Vec<PathBuf>) -> Result<Vec<Dependency>, VmError> {
     match files.first().and_then(|file| Kind::of(file)) {
         Some(Kind::Deb) => deb::complete(files),
         Some(Kind::Rpm) => {
@@ -133,9 +133,9 @@ pub(super) fn find(mut files: Vec<PathBuf>, cache: &Path) -> Result<Kernel, VmEr
 }
 
 /// Returns the error for a kernel with missing packages.
-fn incomplete(path: &Path, missing: &[Needed]) -> VmError {
+fn incomplete(path: &Path, missing: &[Dependency]) -> VmError {
     let names: Vec<&str> = missing.iter().map(|needed| needed.name.as_str()).collect();
-    let arguments: Vec<String> = missing.iter().map(Needed::for_apt).collect();
+    let arguments: Vec<String> = missing.iter().map(Dependency::for_apt).collect();
     VmError::Kernel {
         path: path.to_owned(),
         why: format!(

@@ -1,7 +1,7 @@
 //! Controllers that are killed while they take, hold and renew: processes of this test, which log
 //! when they rely on which host.
 
-use super::super::{Held, LeaseState, Leases, Owner};
+use super::super::{HeldLease, LeaseState, Leases, Owner};
 use super::{CLOCK, Ledger, directory};
 use crate::host::LocalHost;
 use crate::journal;
@@ -38,7 +38,7 @@ fn a_holder() {
     let mut log = fs::File::create(format!("{path}/log-{process}")).expect("a log");
     // Ends with the test, however the test ends.
     while std::os::unix::process::parent_id() == test {
-        let hosts = HOSTS.map(|name| Held {
+        let hosts = HOSTS.map(|name| HeldLease {
             name: name.into(),
             host: Arc::new(LocalHost),
             ledger: Ledger::at(&format!("{path}/{name}"), CLOCK),

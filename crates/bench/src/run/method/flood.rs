@@ -65,7 +65,7 @@ impl Trials<'_, '_> {
 }
 
 /// Flood that the senders must produce; `None` for a load of zero.
-pub(super) fn wanted(load: u64, duration_ns: u64) -> Option<FloodRequest> {
+pub(super) fn flood_request(load: u64, duration_ns: u64) -> Option<FloodRequest> {
     let packets = (load as f64 * duration_ns as f64 / 1e9).ceil() as u64;
     (load > 0).then_some(FloodRequest { rate_pps: load as f64, packets })
 }
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn flood_packets_follow_from_rate_and_duration() {
-        assert_eq!(wanted(0, 1_000_000_000), None);
-        let flood = wanted(30_000, 500_000_000).expect("some");
+        assert_eq!(flood_request(0, 1_000_000_000), None);
+        let flood = flood_request(30_000, 500_000_000).expect("some");
         assert_eq!((flood.rate_pps, flood.packets), (30_000.0, 15_000));
     }
 }

@@ -14,7 +14,7 @@ use crate::dut::Dut;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
 use crate::host::Host;
-use crate::testbed::{Parts, Reach, TrafficRequest};
+use crate::testbed::{Parts, RigLocation, TrafficRequest};
 use crate::trial::{
     self, DutCounters, LoadProfile, NoCounters, Observed, OpeningConditions, TrialSpec,
 };
@@ -42,7 +42,7 @@ const ABOVE: f64 = 2.0;
 ///
 /// # Errors
 /// As [`trial::run`]; also returns conditions that make a search impossible on this device.
-pub(super) fn carry_out(
+pub(super) fn run_method(
     parts: &mut Parts<'_>,
     task: Task<'_>,
     own: &Observed,
@@ -73,7 +73,7 @@ pub(super) fn carry_out(
     };
     let mut records = Vec::new();
     for part in method.parts() {
-        trials.carry_out(part, &own)?;
+        trials.execute(part, &own)?;
         trials.done += trials.record.trials.len() as u32;
         records.push(std::mem::take(&mut trials.record));
     }
@@ -169,7 +169,7 @@ enum Kind {
 }
 
 impl Trials<'_, '_> {
-    fn carry_out(&mut self, method: &Method, own: &OwnTrial) -> Result<(), BenchError> {
+    fn execute(&mut self, method: &Method, own: &OwnTrial) -> Result<(), BenchError> {
         match method {
             Method::Mlrsearch(search) => self.search(search, own),
             Method::LossCurve { step, max_load } => self.curve(*step, *max_load, own),
@@ -260,7 +260,7 @@ impl Trials<'_, '_> {
             limit,
             threads: &threads,
             flood: match kind {
-                Kind::Flood(load) => flood::wanted(load, request.duration_ns),
+                Kind::Flood(load) => flood::flood_request(load, request.duration_ns),
                 _ => None,
             },
             ..TrafficRequest::of(settings, run_id, &phases)
@@ -338,8 +338,8 @@ impl Trials<'_, '_> {
     }
 }
 
-fn is_remote(reach: Reach) -> bool {
-    matches!(reach, Reach::Remote { .. })
+fn is_remote(reach: RigLocation) -> bool {
+    matches!(reach, RigLocation::Remote { .. })
 }
 
 /// DUT counters that report the connection states only.

@@ -166,7 +166,7 @@ impl Ssh {
         armed.end()?;
         let passed = observed.passed();
         let totals = Totals { passed, at_interfaces: passed, ..Totals::default() };
-        let (_, counters) = super::Reach::Remote { ahead_ns: 0 }.settled(|| {
+        let (_, counters) = super::RigLocation::Remote { ahead_ns: 0 }.settled(|| {
             let after = dut.read(host)?;
             let counters = dut.compare(&before, &after, totals);
             Ok((after, counters))

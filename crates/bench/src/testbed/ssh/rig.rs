@@ -5,7 +5,7 @@ use super::{links, reboot, traffic};
 use crate::Observer;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
-use crate::dut::{Dut, Prepared};
+use crate::dut::{Dut, Preparation};
 use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::host::Host;
@@ -16,7 +16,7 @@ use crate::testbed::LoadModel;
 use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::testbed::stopwatch::Stopwatch;
-use crate::testbed::{Armed, Endpoints, Parts, Reach, Rig, TrafficRequest};
+use crate::testbed::{Armed, Endpoints, Parts, Rig, RigLocation, TrafficRequest};
 use crate::trial::{Clock, OpeningConditions, SystemClock, Traffic};
 use fwdlab_model::lab::System;
 use fwdlab_model::plan::Trial;
@@ -57,17 +57,17 @@ impl Rig for SshRig<'_> {
             let prepared = self.dut.prepare(host, settings)?;
             watch.lap("prepare");
             let reasons = match (prepared, settings.dut.remote.reboot) {
-                (Prepared::Ready, Reboot::Always) if boots == 0 => {
+                (Preparation::Ready, Reboot::Always) if boots == 0 => {
                     vec!["before every run".to_owned()]
                 }
-                (Prepared::Ready, _) => return Ok(()),
-                (Prepared::Reboot(reasons), Reboot::Never) => {
+                (Preparation::Ready, _) => return Ok(()),
+                (Preparation::Reboot(reasons), Reboot::Never) => {
                     return Err(BenchError::Refused(format!(
                         "reboot = \"never\", but a variant needs one: {}",
                         reasons.join("; ")
                     )));
                 }
-                (Prepared::Reboot(reasons), _) => reasons,
+                (Preparation::Reboot(reasons), _) => reasons,
             };
             let (name, reasons) = (&reached.described.name, reasons.join("; "));
             if boots == BOOTS_MAX {
@@ -98,7 +98,7 @@ impl Rig for SshRig<'_> {
             ends: &self.ends,
             clock: &SystemClock,
             pressure: LoadModel::OpenLoop,
-            reach: Reach::Remote { ahead_ns: ahead_ns(host) },
+            reach: RigLocation::Remote { ahead_ns: ahead_ns(host) },
             perf_file: Path::new(PERF),
         })
     }

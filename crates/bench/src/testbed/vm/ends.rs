@@ -2,7 +2,7 @@
 //! nothing else runs at the same time.
 
 use super::lockstep::Pump;
-use super::machines::Up;
+use super::machines::RunningMachine;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
 use crate::error::BenchError;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// The ends.
 pub(super) struct VmEnds<'a> {
-    pub(super) up: &'a Up,
+    pub(super) up: &'a RunningMachine,
     pub(super) placement: Placement,
     /// The packets of the run, once it is armed.
     pump: RefCell<Option<Pump<'a>>>,
@@ -28,7 +28,7 @@ pub(super) struct VmEnds<'a> {
 }
 
 impl<'a> VmEnds<'a> {
-    pub(super) fn new(up: &'a Up, placement: Placement) -> VmEnds<'a> {
+    pub(super) fn new(up: &'a RunningMachine, placement: Placement) -> VmEnds<'a> {
         VmEnds { up, placement, pump: RefCell::new(None), ahead: Cell::new(0) }
     }
 

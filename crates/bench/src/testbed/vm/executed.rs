@@ -1,7 +1,7 @@
 //! Converts counts of a machine into the record of its executed code.
 
 use fwdlab_model::record::{Executed, ExecutedFunction, ExecutedStacks, Misses};
-use fwdlab_vm::bursts::Found;
+use fwdlab_vm::bursts::PacketCost;
 use fwdlab_vm::caches::{self, CacheCosts};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const KEPT: f64 = 0.05;
 /// Returns the record of the counts `found`. `batch` is the number of packets that arrive at the
 /// machine simultaneously, `scattered` the number of batches that did not arrive so, and of all
 /// batches.
-pub fn executed(found: Found, batch: u16, scattered: (u64, u64)) -> Executed {
+pub fn executed(found: PacketCost, batch: u16, scattered: (u64, u64)) -> Executed {
     let costs = found.costs;
     let missed = found.caches.as_ref().map(misses).unwrap_or_default();
     let functions = costs

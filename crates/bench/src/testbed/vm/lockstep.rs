@@ -1,7 +1,7 @@
 //! Packets in lockstep, and counts of the code that the machine executes for them.
 
 use super::executed::executed;
-use super::machines::Up;
+use super::machines::RunningMachine;
 use super::trouble;
 use crate::arrivals;
 use crate::error::BenchError;
@@ -14,7 +14,7 @@ use fwdlab_netio::{Receiver, Watch};
 use fwdlab_packet::arrivals::{self as packets, Expected, FlowSummary, Received};
 use fwdlab_packet::{FrameWriter, Phase, Template};
 use fwdlab_vm::VmError;
-use fwdlab_vm::bursts::{self, Burst, Look};
+use fwdlab_vm::bursts::{self, Burst, CountSnapshot};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Lockstep;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// Sender and receiver of a run in one thread: a batch goes in, and comes out again.
 pub(super) struct Pump<'a> {
-    up: &'a Up,
+    up: &'a RunningMachine,
     symbols: Rc<Symbols>,
     lockstep: Lockstep<'a>,
     writer: FrameWriter,
@@ -53,7 +53,7 @@ pub(super) struct Pump<'a> {
 
 /// The beginning of a burst.
 struct Opened {
-    look: Look,
+    look: CountSnapshot,
     at: Instant,
     arrived: u64,
     /// Time of the trial since then.
@@ -95,7 +95,10 @@ impl<'a> Pump<'a> {
     ///
     /// # Errors
     /// Returns an error if the machine's functions cannot be read.
-    pub(super) fn new(up: &'a Up, request: &TrafficRequest<'_>) -> Result<Pump<'a>, BenchError> {
+    pub(super) fn new(
+        up: &'a RunningMachine,
+        request: &TrafficRequest<'_>,
+    ) -> Result<Pump<'a>, BenchError> {
         let counts = up.running.counts.as_ref().ok_or_else(|| {
             trouble(VmError::Counts("the machine is not emulated, so nothing is counted".into()))
         })?;
@@ -216,7 +219,7 @@ impl<'a> Pump<'a> {
 
     fn open(&mut self) -> Result<(), VmError> {
         self.lockstep.wait_for_rest()?;
-        let (look, arrived) = (Look::at(&self.up.running)?, self.received.arrived());
+        let (look, arrived) = (CountSnapshot::at(&self.up.running)?, self.received.arrived());
         self.open = Some(Opened { look, at: Instant::now(), arrived, passed_ns: 0 });
         Ok(())
     }
@@ -225,7 +228,7 @@ impl<'a> Pump<'a> {
         let Some(open) = self.open.take() else { return Ok(()) };
         self.lockstep.wait_for_rest()?;
         let took = open.at.elapsed();
-        let work = Look::at(&self.up.running)?.since(&open.look)?;
+        let work = CountSnapshot::at(&self.up.running)?.since(&open.look)?;
         let packets = self.received.arrived() - open.arrived;
         self.bursts.push((Burst { packets, work, ..Burst::default() }, took));
         Ok(())

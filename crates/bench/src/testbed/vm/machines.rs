@@ -12,7 +12,7 @@ use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, RunningGuest, System};
 use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
@@ -38,7 +38,7 @@ const ADMIN: &str = "192.0.2.0/24";
 
 /// The machines.
 pub(super) struct Machines {
-    up: Vec<Up>,
+    up: Vec<RunningMachine>,
     /// Directory of their files while they run.
     parent: PathBuf,
     /// Directory for the plugin and unpacked kernels.
@@ -93,7 +93,7 @@ impl Machines {
         let mut known = Vec::new();
         for settings in guests {
             // Without taps, which have any requested number of queues.
-            let what = What { queues: 1, ..What::of(settings, Accel::Kvm) };
+            let what = MachineKey { queues: 1, ..MachineKey::of(settings, Accel::Kvm) };
             if known.contains(&what) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Machines {
     }
 
     /// Returns the last machine.
-    pub(super) fn last(&self) -> Result<&Up, BenchError> {
+    pub(super) fn last(&self) -> Result<&RunningMachine, BenchError> {
         self.up.last().ok_or_else(|| BenchError::Refused("no machine is up".into()))
     }
 
@@ -152,7 +152,7 @@ impl Machines {
         netns: Option<&Netns>,
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
-        let what = What::of(settings, self.auto);
+        let what = MachineKey::of(settings, self.auto);
         if let Some(at) = self.up.iter().position(|up| up.what == what) {
             let up = self.up.remove(at);
             self.up.push(up);
@@ -180,11 +180,11 @@ impl Machines {
 
     fn up(
         &self,
-        what: What,
+        what: MachineKey,
         number: u32,
         netns: Option<&Netns>,
         directory: &Path,
-    ) -> Result<Up, BenchError> {
+    ) -> Result<RunningMachine, BenchError> {
         let (ways, backends, taps) = connect_nics(&what, number, netns)?;
         let macs = [mac::INGRESS, mac::EGRESS];
         let nics = macs.iter().zip(backends).map(|(&address, backend)| Nic {
@@ -200,7 +200,7 @@ impl Machines {
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
         let (symbols, is_death_reported) = (RefCell::default(), Cell::new(false));
-        Ok(Up { host, running, ways, links, release, what, symbols, is_death_reported })
+        Ok(RunningMachine { host, running, ways, links, release, what, symbols, is_death_reported })
     }
 
     /// Reboots the last machine, which runs FreeBSD and keeps its disk.
@@ -227,7 +227,12 @@ impl Machines {
     }
 
     /// Boots the guest.
-    fn running(&self, what: &What, nics: Vec<Nic>, directory: &Path) -> Result<Running, VmError> {
+    fn running(
+        &self,
+        what: &MachineKey,
+        nics: Vec<Nic>,
+        directory: &Path,
+    ) -> Result<RunningGuest, VmError> {
         let (cache, vm) = (self.cache.as_path(), &what.vm);
         let file =
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
@@ -260,7 +265,7 @@ fn kernel_path(directory: &Path, name: &str) -> PathBuf {
 }
 
 /// Connection settings of a machine.
-fn ssh(running: &Running) -> SshSettings {
+fn ssh(running: &RunningGuest) -> SshSettings {
     SshSettings {
         config: Some(running.ssh_config.clone()),
         deadline: DEADLINE,
@@ -275,7 +280,7 @@ fn ssh(running: &Running) -> SshSettings {
 
 /// Properties that distinguish machines.
 #[derive(Clone, Debug, PartialEq)]
-struct What {
+struct MachineKey {
     kind: DutKind,
     vm: VmSettings,
     /// Accelerator, which the settings may leave open.
@@ -285,8 +290,8 @@ struct What {
     loader: BTreeMap<String, String>,
 }
 
-impl What {
-    fn of(settings: &Settings, auto: Accel) -> What {
+impl MachineKey {
+    fn of(settings: &Settings, auto: Accel) -> MachineKey {
         let vm = &settings.testbed.vm;
         let accel = match vm.accel {
             _ if !vm.is_timed => Accel::Counted,
@@ -297,7 +302,7 @@ impl What {
         // The way of counting and the open choice are no properties of the machine.
         let vm = VmSettings { batch: 0, accel: settings::Accel::Auto, ..vm.clone() };
         let loader = settings.dut.remote.loader.clone();
-        What { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
+        MachineKey { kind: settings.dut.kind, vm, accel, queues: settings.dut.queues, loader }
     }
 
     fn name(&self) -> &str {
@@ -320,7 +325,7 @@ type ConnectedNics = (NicBackends, [Backend; 2], Vec<OwnedFd>);
 /// Creates the connections of machine `number`, whose files are in `directory`: taps if there are
 /// namespaces for them.
 fn connect_nics(
-    what: &What,
+    what: &MachineKey,
     number: u32,
     netns: Option<&Netns>,
 ) -> Result<ConnectedNics, BenchError> {
@@ -337,21 +342,21 @@ fn connect_nics(
 }
 
 /// A machine that is up. Its connection closes before it ends, and its taps' namespaces after.
-pub(super) struct Up {
+pub(super) struct RunningMachine {
     pub(super) host: SshHost,
-    pub(super) running: Running,
+    pub(super) running: RunningGuest,
     pub(super) ways: NicBackends,
     pub(super) links: Links,
     /// `uname -rv`.
     pub(super) release: String,
-    what: What,
+    what: MachineKey,
     /// Functions of its kernel, with the modules that were loaded when they were read.
     symbols: RefCell<Option<(String, Rc<Symbols>)>>,
     /// True if an error has reported the guest's death.
     is_death_reported: Cell<bool>,
 }
 
-impl Up {
+impl RunningMachine {
     /// Data interfaces at this end; `None` if the machine has taps instead.
     pub(super) fn sockets(&self) -> Option<&[Wire; 2]> {
         match &self.ways {

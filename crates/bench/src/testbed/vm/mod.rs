@@ -22,11 +22,11 @@ use super::{Choice, Paths, Rig, Testbed};
 use crate::cpu::Placement;
 use crate::dut::router::Wires;
 use crate::dut::undo::Undo;
-use crate::dut::{self, Dut, DutContext, Prepared};
+use crate::dut::{self, Dut, DutContext, Preparation};
 use crate::error::BenchError;
 use crate::probe::{Cable, Privilege};
 use crate::testbed::netns::Netns;
-use crate::testbed::{Endpoints, LoadModel, Parts, Reach};
+use crate::testbed::{Endpoints, LoadModel, Parts, RigLocation};
 use crate::trial::{Clock, SystemClock};
 use crate::{Observer, Task};
 use ends::VmEnds;
@@ -34,7 +34,7 @@ use fwdlab_model::plan::Plan;
 use fwdlab_model::settings::{Accel, DutKind, Reboot, Settings, TestbedKind};
 use fwdlab_model::warning::Warning;
 use fwdlab_vm::{VmError, machine};
-use machines::{Machines, NicBackends, Up};
+use machines::{Machines, NicBackends, RunningMachine};
 use std::path::{Path, PathBuf};
 use taps::TapEnds;
 
@@ -120,7 +120,7 @@ fn choose(plan: &Plan, machines: &mut Machines) -> Result<String, BenchError> {
 
 impl Vm {
     /// Opens a DUT of a kind in a machine.
-    fn device<'a>(&'a self, kind: DutKind, up: &'a Up) -> Box<dyn Dut + 'a> {
+    fn device<'a>(&'a self, kind: DutKind, up: &'a RunningMachine) -> Box<dyn Dut + 'a> {
         let context = DutContext {
             links: &up.links,
             experiment: &self.experiment,
@@ -164,7 +164,7 @@ impl Testbed for Vm {
         self.machines.boot(settings, self.netns.as_ref(), observer)?;
         let up = self.machines.last()?;
         let mut prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
-        if let Prepared::Reboot(reasons) = &prepared
+        if let Preparation::Reboot(reasons) = &prepared
             && !settings.dut.remote.loader.is_empty()
         {
             // The disk now contains the files for the loader.
@@ -172,14 +172,14 @@ impl Testbed for Vm {
             self.machines.reboot_last()?;
             let up = self.machines.last()?;
             prepared = self.device(settings.dut.kind, up).prepare(&up.host, settings)?;
-            if let Prepared::Reboot(reasons) = &prepared {
+            if let Preparation::Reboot(reasons) = &prepared {
                 return Err(BenchError::environment(
                     format!("the guest has rebooted and needs it again: {}", reasons.join("; ")),
                     "see that its loader reads /boot/loader.conf.local",
                 ));
             }
         }
-        if let Prepared::Reboot(reasons) = prepared {
+        if let Preparation::Reboot(reasons) = prepared {
             // A machine that boots from its image has the original settings.
             observer.step(&format!("rebooting: {}", reasons.join("; ")));
             self.machines.end_last();
@@ -212,7 +212,7 @@ impl Testbed for Vm {
 /// The machine of one run.
 struct VmRig<'a, E> {
     dut: Box<dyn Dut + 'a>,
-    up: &'a Up,
+    up: &'a RunningMachine,
     /// CPUs as the guest numbers them.
     placement: Placement,
     ends: E,
@@ -256,7 +256,7 @@ impl<E: MachineEnds> Rig for VmRig<'_, E> {
             ends,
             clock: ends.clock(),
             pressure: E::PRESSURE,
-            reach: Reach::Remote { ahead_ns: 0 },
+            reach: RigLocation::Remote { ahead_ns: 0 },
             perf_file: Path::new(PERF),
         })
     }

@@ -5,7 +5,7 @@
 //! there. QEMU's threads are the device, because they execute the guest and move its frames: they
 //! get the device's CPUs, and their time is the device's.
 
-use super::machines::Up;
+use super::machines::RunningMachine;
 use crate::cpu::Placement;
 use crate::dut::findings::Findings;
 use crate::dut::{Dut, Reading};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 /// The ends.
 pub(super) struct TapEnds<'a> {
     netns: &'a Netns,
-    up: &'a Up,
+    up: &'a RunningMachine,
     wiring: &'a Wiring,
     placement: Placement,
     /// The sender's namespace, which counts frames that found the guest's ring full.
@@ -40,7 +40,7 @@ impl<'a> TapEnds<'a> {
     /// Returns an error if a thread cannot be bound, or the namespace is gone.
     pub(super) fn new(
         netns: &'a Netns,
-        up: &'a Up,
+        up: &'a RunningMachine,
         wiring: &'a Wiring,
         placement: Placement,
     ) -> Result<TapEnds<'a>, BenchError> {

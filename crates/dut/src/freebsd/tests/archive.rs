@@ -4,9 +4,9 @@
 //! The DUT starts with the tree's settings for the machine itself (name, management); everything
 //! else must come from the variant's settings.
 
-use super::scripted::ScriptedHost;
-use super::*;
 use crate::cpu::Placement;
+use crate::freebsd::scripted::ScriptedHost;
+use crate::freebsd::*;
 use crate::links::{Link, Peer};
 use fwdlab_model::settings::{FirewallProgram, Overlay};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn link(interface: &str, own_mac: &str, addresses: &[&str], peer: (&str, &[&str]
 }
 
 /// The laboratory of the first two experiments.
-pub(super) fn hp() -> Links {
+pub(in crate::freebsd) fn hp() -> Links {
     Links {
         ingress: link(
             "cxl0",
@@ -206,9 +206,13 @@ fn host(experiment: &Experiment, files: &BTreeMap<String, String>) -> ScriptedHo
 }
 
 /// Prepares the DUT like a testbed, rebooting until it is ready.
-pub(super) fn bring_up(dut: &mut FreebsdDut, host: &ScriptedHost, settings: &Settings) -> Findings {
+pub(in crate::freebsd) fn bring_up(
+    dut: &mut FreebsdDut,
+    host: &ScriptedHost,
+    settings: &Settings,
+) -> Findings {
     for _ in 0..3 {
-        if dut.prepare(host, settings).expect("prepared") == Prepared::Ready {
+        if dut.prepare(host, settings).expect("prepared") == Preparation::Ready {
             let mut findings = Findings::default();
             dut.configure(host, settings, &Placement::of_dut(vec![0]), &mut findings)
                 .expect("configured");
@@ -351,11 +355,11 @@ fn overlay_is_written_byte_for_byte_and_removed_by_undo() {
                     files: files.iter().map(|(p, t)| (p[1..].to_owned(), t.clone())).collect(),
                 });
                 let first = dut.prepare(&host, &settings).expect("prepared");
-                assert!(matches!(first, Prepared::Reboot(_)), "{name}");
+                assert!(matches!(first, Preparation::Reboot(_)), "{name}");
                 assert_eq!(host.visible(), *files, "{name}: nothing else stays of the one before");
                 host.boot();
                 host.forget_commands();
-                assert_eq!(dut.prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+                assert_eq!(dut.prepare(&host, &settings).expect("prepared"), Preparation::Ready);
                 assert!(host.ran("tee").iter().all(|line| line.contains("/fwdlab/")), "{name}");
             }
             dut.undo(&host).expect("undone");

@@ -1,11 +1,11 @@
 //! Tests the parsers of FreeBSD's outputs with texts generated from known values, and with random
 //! text, which must not cause a panic.
 
-use super::apply::{self, Interface};
-use super::system::Boot;
-use super::{counters, interrupts, plan, queues, rc};
+use super::hp;
 use crate::counters::Reading;
-use crate::freebsd::archive_tests::hp;
+use crate::freebsd::apply::{self, Interface};
+use crate::freebsd::system::Boot;
+use crate::freebsd::{counters, interrupts, plan, queues, rc};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::fmt::Write;

@@ -1,7 +1,6 @@
 //! Levels that are switched while traffic flows.
 
-use super::archive_tests::bring_up;
-use super::tests::{dut, machine, queues};
+use super::{bring_up, dut, machine, queues};
 use crate::Dut;
 use crate::findings::Findings;
 use fwdlab_model::settings::Firewall;

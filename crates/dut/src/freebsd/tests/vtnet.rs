@@ -1,9 +1,8 @@
 //! A FreeBSD virtual machine, with the answers of FreeBSD 13.2 in QEMU.
 
-use super::archive_tests::{bring_up, hp};
-use super::scripted::ScriptedHost;
-use super::tests::queues;
-use super::*;
+use super::{bring_up, hp, queues};
+use crate::freebsd::scripted::ScriptedHost;
+use crate::freebsd::*;
 use fwdlab_model::settings::{FirewallProgram, Revision};
 
 const INTERFACES: [(&str, &str); 2] =
@@ -88,7 +87,7 @@ fn fib_algorithm_module_is_loaded_and_unloaded_and_reset_by_a_reboot() {
     assert!(wanted.contains("own choice") && found.starts_with("bsearch4, set by name"), "{found}");
     let reasons = dut().prepare(&host, &plain).expect("prepared");
     assert!(
-        matches!(&reasons, Prepared::Reboot(why) if why[0].contains("only a boot")),
+        matches!(&reasons, Preparation::Reboot(why) if why[0].contains("only a boot")),
         "{reasons:?}"
     );
     let findings = bring_up(&mut dut(), &host, &plain);
@@ -118,7 +117,7 @@ fn revision_without_installer_is_only_read_back() {
     let mut settings = queues(1);
     let (verify, expect) = ("uname -v".into(), "r295802".into());
     settings.dut.remote.revision = Some(Revision { verify, expect, ..Revision::default() });
-    assert_eq!(dut().prepare(&host, &settings).expect("nothing to do"), Prepared::Ready);
+    assert_eq!(dut().prepare(&host, &settings).expect("nothing to do"), Preparation::Ready);
     let configure = |host: &ScriptedHost, settings: &Settings| {
         let (placement, mut findings) = (Placement::of_dut(vec![0]), Findings::default());
         let done = dut().configure(host, settings, &placement, &mut findings);
@@ -130,10 +129,10 @@ fn revision_without_installer_is_only_read_back() {
     settings.dut.remote.loader.insert("kernel".into(), "kernel.r2".into());
     let expected = vec![format!("{LOADER}: kernel unset -> kernel.r2")];
     let prepared = dut().prepare(&host, &settings).expect("laid");
-    assert_eq!(prepared, Prepared::Reboot(expected));
+    assert_eq!(prepared, Preparation::Reboot(expected));
     host.boot();
     host.kernel = "FreeBSD 10.3-BETA2 #0 r295802: Fri Feb 19 11:19:32 CET 2016".into();
-    assert_eq!(dut().prepare(&host, &settings).expect("it runs"), Prepared::Ready);
+    assert_eq!(dut().prepare(&host, &settings).expect("it runs"), Preparation::Ready);
     let findings = configure(&host, &settings).expect("it runs");
     assert_eq!(findings.facts["revision"], host.kernel);
 }
@@ -158,7 +157,7 @@ fn one_time_boot_is_selected_again_for_the_next_boot() {
     let installed = || host.ran("upgrade").len();
     let expect_reboot = |settings: &Settings, what: &str| {
         let prepared = dut().prepare(&host, settings).expect("prepared");
-        let Prepared::Reboot(reasons) = prepared else { panic!("it is ready") };
+        let Preparation::Reboot(reasons) = prepared else { panic!("it is ready") };
         assert!(reasons[0].contains(what), "{reasons:?}");
     };
     expect_reboot(&settings, "the revision was installed");
@@ -168,7 +167,7 @@ fn one_time_boot_is_selected_again_for_the_next_boot() {
     boot(false);
     expect_reboot(&settings, "the revision was installed");
     boot(true);
-    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Prepared::Ready);
+    assert_eq!(dut().prepare(&host, &settings).expect("prepared"), Preparation::Ready);
     assert_eq!(installed(), 2);
     // A revision that never ran is reported immediately.
     boot(false);

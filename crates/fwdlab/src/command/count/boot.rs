@@ -10,7 +10,7 @@ use fwdlab_bench::testbed::vm::executed;
 use fwdlab_packet::Flows;
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Common, CountOptions, Running, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, RunningGuest, System};
 use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{Accel, Nic};
@@ -77,7 +77,7 @@ impl Subject {
         nics: Vec<Nic>,
         directory: &Path,
         cache: &Path,
-    ) -> Result<Running> {
+    ) -> Result<RunningGuest> {
         let memory = match self.kernel {
             Bootable::Linux(_) => MEMORY[0],
             Bootable::FreeBsd(..) => MEMORY[1],
@@ -183,7 +183,7 @@ pub(super) fn count(
     Ok(states)
 }
 
-fn connect(running: &Running) -> Result<SshHost> {
+fn connect(running: &RunningGuest) -> Result<SshHost> {
     let settings = SshSettings {
         config: Some(running.ssh_config.clone()),
         deadline: DEADLINE,

@@ -5,7 +5,7 @@ use crate::experiment::quoted;
 use crate::terminal::duration;
 use fwdlab_archive::assemble::Tally;
 use fwdlab_archive::import::{Finished, Job, Known, Outcome, parents};
-use fwdlab_archive::scan::Scanned;
+use fwdlab_archive::scan::ScannedSet;
 use fwdlab_results::document::table::{Cell, Digits, Table};
 use fwdlab_results::document::{Block, Data, Document, List};
 use fwdlab_results::text::Tone;
@@ -39,7 +39,7 @@ pub(super) fn document<'a>(report: &Report<'_>, all: bool, data: &'a dyn Data) -
 /// A set with its outcome.
 struct Set<'a> {
     job: &'a Job,
-    scanned: &'a Scanned,
+    scanned: &'a ScannedSet,
     finished: &'a Finished,
 }
 

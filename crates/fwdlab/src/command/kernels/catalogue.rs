@@ -1,7 +1,7 @@
 //! Kernels that a mirror offers, and selection among them.
 
 use super::parse::Package;
-use fwdlab_vm::kernel::{deb::Needed, version};
+use fwdlab_vm::kernel::{deb::Dependency, version};
 use serde::Serialize;
 
 /// Prefix of the names of a kernel's main packages.
@@ -84,7 +84,7 @@ fn offer(package: &Package, packages: &[Package], flavour: &str) -> Option<Offer
             None => offer.missing.push(needed.for_apt()),
         }
     }
-    let image = Needed { name: control.name.clone(), version: Some(control.version.clone()) };
+    let image = Dependency { name: control.name.clone(), version: Some(control.version.clone()) };
     offer.packages.push(image.for_apt());
     Some(offer)
 }

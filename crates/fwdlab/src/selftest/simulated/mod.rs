@@ -110,13 +110,13 @@ struct Table<'a> {
 }
 
 /// Predicate of a wrong claim about a comparison of a family.
-type IsSo = fn(&Comparison, f64) -> bool;
+type WrongClaim = fn(&Comparison, f64) -> bool;
 
 /// Claims about a family, with a promised rate of errors.
-fn claims() -> Vec<(usize, &'static str, IsSo)> {
-    let misses: IsSo = |c, truth| c.low > truth || c.high < truth;
-    let equivalent: IsSo = |c, _| c.is_within_margin();
-    let beyond: IsSo = |c, _| c.is_beyond_margin();
+fn claims() -> Vec<(usize, &'static str, WrongClaim)> {
+    let misses: WrongClaim = |c, truth| c.low > truth || c.high < truth;
+    let equivalent: WrongClaim = |c, _| c.is_within_margin();
+    let beyond: WrongClaim = |c, _| c.is_beyond_margin();
     [5, 20]
         .into_iter()
         .flat_map(|variants| {

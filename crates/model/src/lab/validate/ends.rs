@@ -7,26 +7,26 @@ use std::ops::Range;
 use toml::Spanned;
 
 /// An existing end of a cable.
-struct Found<'a> {
+struct ExistingEnd<'a> {
     host: &'a Host,
     interface: &'a Interface,
     place: Range<usize>,
 }
 
-impl Found<'_> {
+impl ExistingEnd<'_> {
     fn end(&self) -> End {
         let host = self.host.name.get_ref().clone();
         End { host, interface: self.interface.name.get_ref().clone() }
     }
 
-    fn is(&self, other: &Found) -> bool {
+    fn is(&self, other: &ExistingEnd) -> bool {
         std::ptr::eq(self.interface, other.interface)
     }
 }
 
 /// A cable with existing ends.
-struct Joined<'a> {
-    ends: [Found<'a>; 2],
+struct JoinedCable<'a> {
+    ends: [ExistingEnd<'a>; 2],
     switch: Option<&'a str>,
     speed_bps: Option<u64>,
 }
@@ -34,7 +34,7 @@ struct Joined<'a> {
 /// Checks cables; returns those that join the DUT and another host.
 pub(super) fn cables(written: &RawLab, faults: &mut Vec<Diagnostic>) -> Vec<Cable> {
     let before = faults.len();
-    let joined: Vec<Joined> =
+    let joined: Vec<JoinedCable> =
         written.cables.iter().filter_map(|cable| find(written, cable, faults)).collect();
     let complete =
         faults.len() == before && !written.cables_incomplete && !written.hosts_incomplete;
@@ -50,18 +50,18 @@ fn find<'a>(
     written: &'a RawLab,
     cable: &'a raw::Cable,
     faults: &mut Vec<Diagnostic>,
-) -> Option<Joined<'a>> {
+) -> Option<JoinedCable<'a>> {
     let ends = [&cable.a, &cable.b].map(|text| end(written, text, faults));
     let [Some(a), Some(b)] = ends else { return None };
     let switch = cable.switch.as_deref();
-    Some(Joined { ends: [a, b], switch, speed_bps: cable.speed_bps })
+    Some(JoinedCable { ends: [a, b], switch, speed_bps: cable.speed_bps })
 }
 
 fn end<'a>(
     written: &'a RawLab,
     text: &Spanned<String>,
     faults: &mut Vec<Diagnostic>,
-) -> Option<Found<'a>> {
+) -> Option<ExistingEnd<'a>> {
     let Some((name, interface)) = text.get_ref().split_once(':') else {
         faults.push(
             Diagnostic::new(text.span(), format!("`{}` is no end of a cable", text.get_ref()))
@@ -89,12 +89,12 @@ fn end<'a>(
             false => fault.suggest(interface, &names, "its interfaces"),
         });
     }
-    Some(Found { host, interface: found?, place: text.span() })
+    Some(ExistingEnd { host, interface: found?, place: text.span() })
 }
 
 /// Checks that an interface has one cable, or several that all go to the same switch.
-fn twice(joined: &[Joined], faults: &mut Vec<Diagnostic>) {
-    let ends: Vec<(&Found, Option<&str>)> =
+fn twice(joined: &[JoinedCable], faults: &mut Vec<Diagnostic>) {
+    let ends: Vec<(&ExistingEnd, Option<&str>)> =
         joined.iter().flat_map(|cable| cable.ends.iter().map(|end| (end, cable.switch))).collect();
     for (at, (end, switch)) in ends.iter().enumerate() {
         let Some((first, other)) = ends[..at].iter().find(|(earlier, _)| earlier.is(end)) else {
@@ -111,7 +111,7 @@ fn twice(joined: &[Joined], faults: &mut Vec<Diagnostic>) {
 }
 
 /// Returns the meaning of a cable, if it is valid.
-fn judged(cable: &Joined, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
+fn judged(cable: &JoinedCable, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
     let [a, b] = &cable.ends;
     // Unreadable roles are already reported.
     if a.host.roles.is_none() || b.host.roles.is_none() {
@@ -141,7 +141,7 @@ fn judged(cable: &Joined, faults: &mut Vec<Diagnostic>) -> Option<Cable> {
 }
 
 /// Checks that both ends are on the same side.
-fn sides(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
+fn sides(dut: &ExistingEnd, far: &ExistingEnd, faults: &mut Vec<Diagnostic>) {
     let sides = (dut.host.side_of(dut.interface), far.host.side_of(far.interface));
     let (Some(near), Some(other)) = sides else { return };
     if near != other {
@@ -156,9 +156,9 @@ fn sides(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
 }
 
 /// Checks that both ends share a link in every family in which both have addresses.
-fn link(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
+fn link(dut: &ExistingEnd, far: &ExistingEnd, faults: &mut Vec<Diagnostic>) {
     for four in [true, false] {
-        let of = |found: &Found| -> Vec<_> {
+        let of = |found: &ExistingEnd| -> Vec<_> {
             let all = found.interface.addresses.iter().map(|address| *address.get_ref());
             all.filter(|address| address.address.is_ipv4() == four).collect()
         };
@@ -177,7 +177,7 @@ fn link(dut: &Found, far: &Found, faults: &mut Vec<Diagnostic>) {
 
 /// Checks that every interface of the DUT, both of its sides, and every sender and receiver have a
 /// cable.
-fn missing(written: &RawLab, joined: &[Joined], faults: &mut Vec<Diagnostic>) {
+fn missing(written: &RawLab, joined: &[JoinedCable], faults: &mut Vec<Diagnostic>) {
     let has_cable = |interface: &Interface| {
         joined.iter().any(|cable| cable.ends.iter().any(|e| std::ptr::eq(e.interface, interface)))
     };

@@ -22,7 +22,7 @@ fn receiver_log_of_2015_is_parsed_completely() {
     ));
     assert_eq!((log.newlines, log.lines, log.intervals.len()), (11, 11, 1));
     assert_eq!((log.known_noise, log.unknown_count, log.error_count), (9, 0, 0));
-    assert_eq!((log.version, log.ending), (Some(1550), Ending::Terminated));
+    assert_eq!((log.version, log.ending), (Some(1550), LogEnd::Terminated));
     let form = Form { layout: Layout::F1, units: false, averaged: false };
     assert_eq!(log.form, Some(form));
     assert_eq!((log.intervals[0].line, log.intervals[0].clock_us), (9, 1_000_005));
@@ -39,7 +39,7 @@ fn sender_log_ends_with_totals() {
          10.0.0.1 -> 10.1.0.1 (02:00:00:00:00:02 -> 02:00:00:00:00:01)\n\
          Sent 5 packets 300 bytes 5 events 60 bytes each in 1.00 seconds.\n\
          Speed: 5 pps Bandwidth: 2400 bps (raw 2400 bps). Average batch: 1.00 pkts\n");
-    assert_eq!((log.ending, log.unknown_count, log.known_noise), (Ending::Total, 0, 4));
+    assert_eq!((log.ending, log.unknown_count, log.known_noise), (LogEnd::Total, 0, 4));
     let total = log.total.unwrap();
     assert_eq!((total.line, total.direction, total.packets), (8, Direction::Sent, 5));
     assert_eq!(log.speed.unwrap().pps, 5.0);
@@ -56,19 +56,19 @@ fn tool_errors_are_collected_separately() {
     ));
     let numbers: Vec<usize> = log.errors.iter().map(|line| line.number).collect();
     assert_eq!((numbers, log.error_count), (vec![1, 3, 4, 5], 4));
-    assert_eq!((log.unknown_count, log.ending), (0, Ending::Other));
+    assert_eq!((log.unknown_count, log.ending), (0, LogEnd::Other));
 }
 
 #[test]
 fn ending_ignores_blank_lines_and_shell_echo() {
     for (last, ending) in [
-        ("", Ending::Interval),
-        ("Terminated\n+ return 1\n\n", Ending::Terminated),
-        ("Terminated", Ending::Terminated),
-        ("Termin", Ending::Other),
-        ("Received nothing.\n", Ending::Total),
-        ("1.000000 main [5] Ready...\n", Ending::Other),
-        ("1.000000 main_thread [1550] 857", Ending::Other),
+        ("", LogEnd::Interval),
+        ("Terminated\n+ return 1\n\n", LogEnd::Terminated),
+        ("Terminated", LogEnd::Terminated),
+        ("Termin", LogEnd::Other),
+        ("Received nothing.\n", LogEnd::Total),
+        ("1.000000 main [5] Ready...\n", LogEnd::Other),
+        ("1.000000 main_thread [1550] 857", LogEnd::Other),
     ] {
         assert_eq!(log(&format!("{SECOND}{last}")).ending, ending, "{last:?}");
     }

@@ -1,13 +1,13 @@
 //! Work of the thread: writes packets of each direction into free slots, and counts arrivals.
 
 use super::super::{BATCH, Circuit, Drain, FAR, Feeder, NEAR, Transit};
-use super::{Back, DRAIN, GO, Shared, TrafficConfig, WAIT, locked};
+use super::{DRAIN, GO, ReverseTraffic, Shared, TrafficConfig, WAIT, locked};
 use crate::clock;
 use crate::flood::Flooding;
 use crate::frame::Frame;
 use crate::pacing::{Pacer, Times, burst};
 use crate::prefetch::prefetch;
-use fwdlab_packet::{Phase, Prepared, Template};
+use fwdlab_packet::{Phase, PreparedFlows, Template};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -26,7 +26,7 @@ pub(super) struct Wire {
 
 /// Flows of one direction that take the same wire.
 struct Lane {
-    flows: Prepared,
+    flows: PreparedFlows,
     /// Index of the next flow.
     next: usize,
     /// Ingress port of the packets.
@@ -34,12 +34,16 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(direction: &Back, ingress: u8, number: usize) -> Lane {
+    fn new(direction: &ReverseTraffic, ingress: u8, number: usize) -> Lane {
         let destinations = direction.template.flows().destinations;
         let flows = (0..).zip(&direction.wires).filter(|&(_, &wire)| usize::from(wire) == number);
         let flows: Vec<(u32, u32)> =
             flows.map(|(flow, _)| (flow / destinations, flow % destinations)).collect();
-        Lane { flows: Prepared::new(&direction.template, number as u8, &flows), next: 0, ingress }
+        Lane {
+            flows: PreparedFlows::new(&direction.template, number as u8, &flows),
+            next: 0,
+            ingress,
+        }
     }
 
     /// Writes a packet of the flow over the previous packet, whatever the router has made of it.
@@ -112,7 +116,7 @@ struct Sending {
 }
 
 impl Sending {
-    fn new(direction: Back, wires: usize) -> Sending {
+    fn new(direction: ReverseTraffic, wires: usize) -> Sending {
         let mut counts = vec![0; wires];
         let index = |&wire: &u16| {
             let count = &mut counts[usize::from(wire)];

@@ -5,7 +5,7 @@
 //! can't be attributed to the device.
 
 use super::figures::RunResult;
-use crate::stats::comparison::{Capacity, Doubtful};
+use crate::stats::comparison::{Capacity, DoubtEvidence};
 use crate::stats::{BlockedRun, Comparison, Unanswerable};
 use fwdlab_model::units::format_pps;
 
@@ -79,9 +79,9 @@ impl<'a> ComparisonInputs<'a> {
         self.counted().all(|run| run.intended_pps.is_none() && run.has_capacity)
     }
 
-    fn doubtful(&self) -> Option<Doubtful> {
+    fn doubtful(&self) -> Option<DoubtEvidence> {
         let count = |of: fn(&RunResult) -> bool| self.counted().filter(|run| of(run)).count();
-        Doubtful::of(
+        DoubtEvidence::of(
             count(|_| true),
             count(|run| run.disturbed),
             count(|run| run.generator_limited),

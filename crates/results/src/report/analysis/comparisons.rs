@@ -186,12 +186,12 @@ pub struct Answer {
     /// Summary in one line.
     pub sentence: String,
     /// The numbers as printed in tables.
-    pub shown: Shown,
+    pub shown: ComparisonText,
 }
 
 /// A comparison's numbers as text.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct ComparisonText {
     /// Effect, e.g. `-4.9 %`.
     pub effect: String,
     /// Interval, e.g. `[-6.1 %, -3.7 %]`.
@@ -389,14 +389,14 @@ fn compared(plan: &Plan, variant: usize, baseline: usize, outcome: Outcome) -> C
     }
 }
 
-fn shown(comparison: &Comparison) -> Shown {
+fn shown(comparison: &Comparison) -> ComparisonText {
     let digits = match comparison.high - comparison.low {
         width if width < 0.002 => 3,
         width if width < 0.02 => 2,
         _ => 1,
     };
     let change = |ratio: f64| format::signed_percent(ratio - 1.0, digits);
-    Shown {
+    ComparisonText {
         effect: change(comparison.ratio),
         interval: format!("[{}, {}]", change(comparison.low), change(comparison.high)),
         p: format::p_value(comparison.p),

@@ -26,7 +26,7 @@ mod warnings;
 pub(crate) use comparisons::{adjust, mode};
 pub use comparisons::{rated, slices_of_run, verdicts};
 
-pub use comparisons::{Answer, Compared, Outcome, Shown};
+pub use comparisons::{Answer, Compared, ComparisonText, Outcome};
 pub use figures::RunResult;
 pub use goals::found_in_words;
 pub use power::{KnownScatter, PowerAnalysis, Unusable, design};

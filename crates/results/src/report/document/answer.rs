@@ -10,7 +10,7 @@ use crate::report::analysis::{Answer, Compared, Core, Outcome};
 use crate::report::results::Analysis;
 use crate::report::rows::reasons;
 use crate::stats::Verdict;
-use crate::stats::comparison::Doubtful;
+use crate::stats::comparison::DoubtEvidence;
 use crate::text::Tone;
 use fwdlab_model::units::format_pps;
 pub(super) use places::places;
@@ -184,7 +184,7 @@ fn not_judged(all: &[Compared]) -> Option<String> {
         Outcome::Compared(answer) => answer.comparison.doubtful,
         _ => None,
     });
-    let doubts: Vec<Doubtful> = doubts.collect();
+    let doubts: Vec<DoubtEvidence> = doubts.collect();
     let example = doubts.first()?;
     Some(format!(" Why they are not judged: {example}. The table has the estimates."))
 }
