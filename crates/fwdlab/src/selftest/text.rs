@@ -19,7 +19,8 @@ pub(crate) fn document<'a>(
         let rows = rates.iter().filter(|row| row.question == question);
         Block::section(capitalised(question), vec![table(rows)])
     };
-    let mut blocks: Vec<Block> = questions(rates).into_iter().map(of).collect();
+    let mut blocks = vec![summary(rates)];
+    blocks.extend(questions(rates).into_iter().map(of));
     blocks.extend(machine.into_iter().flat_map(of_machine));
     Document {
         title: "The laboratory's error rates".to_owned(),
@@ -66,6 +67,53 @@ fn questions(rates: &[ErrorRate]) -> Vec<&str> {
     questions
 }
 
+/// Rates of one question with one promise: a table row per design and scatter follows it.
+fn summary(rates: &[ErrorRate]) -> Block {
+    let mut groups: Vec<Vec<&ErrorRate>> = Vec::new();
+    for row in rates {
+        let key = |row: &ErrorRate| (row.question.clone(), promise(row));
+        match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    let classic = |group: &Vec<&ErrorRate>| group.iter().filter_map(|row| row.classic).collect();
+    let table = Table::of(&groups)
+        .words("event", |group| Cell::text(capitalised(&group[0].question)))
+        .numbers("rows", |group| Cell::text(group.len().to_string()))
+        .numbers("rate", |group| Cell::text(range(group.iter().map(|row| row.share).collect())))
+        .words("bar", |group| Cell::text(promise(group[0])))
+        .words("promise", |group| Cell::text(states(group)))
+        .numbers("classic practice", |group| Cell::text(range(classic(group))));
+    Block::section("Summary", vec![table.block()])
+}
+
+/// Formats the smallest and the largest of some shares.
+fn range(shares: Vec<f64>) -> String {
+    let known = shares.into_iter().filter(|share| !share.is_nan());
+    let ends = known.fold(None, |ends: Option<(f64, f64)>, share| match ends {
+        Some((low, high)) => Some((low.min(share), high.max(share))),
+        None => Some((share, share)),
+    });
+    match ends {
+        Some((low, high)) if percent(low) == percent(high) => percent(low),
+        Some((low, high)) => format!("{} to {}", percent(low), percent(high)),
+        None => "-".to_owned(),
+    }
+}
+
+/// Counts the states of the same promise; one word if all rows agree.
+fn states(group: &[&ErrorRate]) -> String {
+    let states = [("kept", PromiseState::Yes), ("open", PromiseState::Open)];
+    let counts =
+        states.into_iter().chain([("BROKEN", PromiseState::No)]).filter_map(|(name, of)| {
+            let n = group.iter().filter(|row| row.held == Some(of)).count();
+            (n > 0).then(|| if n == group.len() { name.to_owned() } else { format!("{n} {name}") })
+        });
+    let counts: Vec<String> = counts.collect();
+    if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
+}
+
 fn table<'m>(rows: impl Iterator<Item = &'m ErrorRate>) -> Block {
     let share = |share: f64| Some(share).filter(|share| !share.is_nan());
     let digits = Digits::Percent(2);
@@ -90,20 +138,20 @@ fn table<'m>(rows: impl Iterator<Item = &'m ErrorRate>) -> Block {
         .block()
 }
 
+fn promise(row: &ErrorRate) -> String {
+    match row.bar {
+        None => if row.is_known_limit { "known limit" } else { "-" }.to_owned(),
+        Some(Bar::UpperLimitAtMost(most)) => format!("limit <= {}", percent(most)),
+        Some(Bar::AtMost(most)) => format!("<= {}", percent(most)),
+        Some(Bar::AtLeast(least)) => format!(">= {}", percent(least)),
+        Some(Bar::Within(from, to)) => format!("{} to {}", percent(from), percent(to)),
+    }
+}
+
 fn bar(row: &ErrorRate) -> String {
-    let Some(bar) = row.bar else {
-        return if row.is_known_limit { "known limit" } else { "-" }.to_owned();
-    };
-    let promised = match bar {
-        Bar::UpperLimitAtMost(most) => format!("limit <= {}", percent(most)),
-        Bar::AtMost(most) => format!("<= {}", percent(most)),
-        Bar::AtLeast(least) => format!(">= {}", percent(least)),
-        Bar::Within(from, to) => format!("{} to {}", percent(from), percent(to)),
-    };
-    match row.held {
-        Some(PromiseState::Yes) => format!("{promised}: kept"),
-        Some(PromiseState::No) => format!("{promised}: BROKEN"),
-        _ => format!("{promised}: open"),
+    match row.bar {
+        None => promise(row),
+        Some(_) => format!("{}: {}", promise(row), states(&[row])),
     }
 }
 
@@ -182,4 +230,28 @@ fn capitalised(text: &str) -> String {
     letters
         .next()
         .map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_results::stats::binomial::Rate;
+
+    #[test]
+    fn summary_joins_rows_of_one_promise() {
+        let row = |hits, bar: Option<f64>| {
+            let rate = Rate { hits, of: 1000 };
+            ErrorRate::new("false difference", "D".into(), "N".into(), rate)
+                .against(bar.map(Bar::AtMost))
+        };
+        let rates =
+            [row(10, Some(0.05)), row(900, None), row(200, Some(0.05)), row(30, Some(0.05))];
+        let data = serde_json::Value::Null;
+        let document = document(&rates, None, &data);
+        let text = fwdlab_results::document::form::markdown::render(&document);
+        let line =
+            "| False difference | 3 | 1.00 % to 20.00 % | <= 5.00 % | 2 kept, 1 BROKEN | - |";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("| False difference | 1 | 90.00 % | - | - | - |"), "{text}");
+    }
 }
