@@ -34,11 +34,13 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
         "no fuzz target `{requested}`\n  next step: use one of {}",
         all.join(", ")
     );
-    let help = Command::new("cargo").args(["fuzz", "--version"]).output();
-    ensure!(
-        help.is_ok_and(|output| output.status.success()),
-        "cargo-fuzz is missing\n  next step: cargo install cargo-fuzz"
-    );
+    require("cargo", &["fuzz", "--version"], "cargo-fuzz", "cargo install cargo-fuzz")?;
+    require(
+        "c++",
+        &["--version"],
+        "a C++ compiler, which builds libFuzzer,",
+        "apt-get install g++",
+    )?;
     let has_nightly = tool::run(Command::new("rustup").args(["toolchain", "list"]), "rustup")
         .is_ok_and(|list| list.contains("nightly"));
     for target in chosen {
@@ -53,8 +55,20 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }
         let status = cargo.args(&words).current_dir(root).status().context("cannot run cargo")?;
-        ensure!(status.success(), "{target} failed");
+        ensure!(
+            status.success(),
+            "{target} failed\n  next step: if fuzz/artifacts/{target} has a new input, fix its cause \
+             and make a test of it"
+        );
     }
+    Ok(())
+}
+
+/// Returns an error with the next step if a program cannot be run.
+fn require(program: &str, arguments: &[&str], name: &str, next_step: &str) -> Result<()> {
+    let output = Command::new(program).args(arguments).output();
+    let is_here = output.is_ok_and(|output| output.status.success());
+    ensure!(is_here, "{name} is missing\n  next step: {next_step}");
     Ok(())
 }
 
@@ -120,6 +134,14 @@ mod tests {
         );
         assert_eq!(line("stamp"), "+nightly fuzz run stamp -- -max_total_time=5");
         assert!(line("experiment_file").contains("fuzz/corpus/experiment_file experiments --"));
+    }
+
+    #[test]
+    fn missing_tool_is_reported_with_its_next_step() {
+        let error = require("/no/such/tool", &[], "the tool", "apt-get install tool");
+        let text = error.expect_err("no such program").to_string();
+        assert_eq!(text, "the tool is missing\n  next step: apt-get install tool");
+        assert!(require("true", &[], "true", "").is_ok());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::tree::{File, SourceTree};
 use std::collections::BTreeSet;
 
 const MAP: &str = "ARCHITECTURE.md";
+const CONTENTS: &str = "docs/SUMMARY.md";
 const INVARIANTS: &str = "docs/INVARIANTS.md";
 /// Folders whose paths are checked in documents.
 const CHECKED_FOLDERS: [&str; 9] = [
@@ -33,6 +34,18 @@ pub(super) fn crates_on_the_map(tree: &SourceTree) -> Vec<Finding> {
         .into_iter()
         .filter(|folder| !map.contains(&format!("`{folder}`")))
         .map(|folder| Finding::new(MAP, 0, format!("crate `{folder}` is missing")))
+        .collect()
+}
+
+/// The book's contents list every page of `docs/`.
+pub(super) fn pages_in_the_book(tree: &SourceTree) -> Vec<Finding> {
+    let contents = tree.text(CONTENTS).unwrap_or_default();
+    let listed: BTreeSet<String> =
+        contents.lines().flat_map(links).map(|(file, _)| resolve(CONTENTS, file)).collect();
+    documents(tree)
+        .filter(|file| file.path.starts_with("docs/") && file.path != CONTENTS)
+        .filter(|file| !listed.contains(&file.path))
+        .map(|file| Finding::new(CONTENTS, 0, format!("page {} is missing", file.path)))
         .collect()
 }
 
@@ -235,6 +248,14 @@ mod tests {
         assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "`crates/netio`: sockets")]), 0);
         assert_eq!(count(crates_on_the_map, &[manifest, (MAP, "netio")]), 1);
         assert_eq!(count(crates_on_the_map, &[manifest]), 1);
+    }
+
+    #[test]
+    fn pages_in_the_book_finds_missing_pages() {
+        let page = ("docs/method/a.md", "# A");
+        assert_eq!(count(pages_in_the_book, &[page, (CONTENTS, "- [A](method/a.md)")]), 0);
+        assert_eq!(count(pages_in_the_book, &[page, (CONTENTS, "- [B](a.md)")]), 1);
+        assert_eq!(count(pages_in_the_book, &[("README.md", "# R"), (CONTENTS, "")]), 0);
     }
 
     #[test]

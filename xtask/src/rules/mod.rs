@@ -31,6 +31,7 @@ const RULES: &[(&str, Rule)] = &[
     ("no registry but crates.io", places::registries),
     ("all files name the same version", versions::versions),
     ("ARCHITECTURE.md lists every crate", documents::crates_on_the_map),
+    ("docs/SUMMARY.md lists every page", documents::pages_in_the_book),
     ("every experiment has a first comment", documents::experiments_explained),
     ("documents refer to existing files", documents::references),
     ("documents name existing commands", documents::commands),
