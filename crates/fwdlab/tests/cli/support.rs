@@ -1,5 +1,10 @@
 //! A directory for an experiment, and the program in it.
 
+#[path = "../support/ended.rs"]
+mod ended;
+
+pub(crate) use ended::Ended;
+
 use fwdlab_bench::testbed::sim::Sim;
 use fwdlab_bench::{NoopObserver, Runner, Task};
 use fwdlab_model::record::Environment;
@@ -49,13 +54,6 @@ blocks = 4
 pub(crate) struct Lab {
     directory: TempDir,
     variables: Vec<(String, String)>,
-}
-
-/// Exit code and output of the program.
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
 }
 
 impl Lab {
@@ -135,24 +133,6 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Asserts the exit code; on failure shows the output.
-    #[track_caller]
-    pub(crate) fn expect(self, code: i32) -> Ended {
-        let Ended { stdout, stderr, .. } = &self;
-        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
-        self
-    }
-
-    /// Asserts that an experiment was completed, on however busy a machine: 0, or 4 because most
-    /// runs were disturbed, but never because the results cannot be trusted.
-    #[track_caller]
-    pub(crate) fn carried_out(self) -> Ended {
-        let Ended { stdout, stderr, .. } = &self;
-        let is_busy = self.code == Some(4) && !stderr.contains("these figures can't be trusted");
-        assert!(self.code == Some(0) || is_busy, "stdout:\n{stdout}\nstderr:\n{stderr}");
-        self
-    }
-
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}:\n{}", self.stdout))

@@ -1,17 +1,15 @@
 //! Programs started by a test: fwdlab itself, and helpers.
 
+#[path = "../support/ended.rs"]
+mod ended;
+
+pub(crate) use ended::Ended;
+
 use crate::rack::PATIENCE;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
-
-/// Exit code and output of the program.
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
 
 /// A running program.
 pub(crate) struct Started {
@@ -46,26 +44,6 @@ impl Started {
         };
         let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
         Ended { code, stdout: read(&self.out), stderr: read(&self.err) }
-    }
-}
-
-impl Ended {
-    /// Asserts the exit code; on failure shows the output.
-    #[track_caller]
-    pub(crate) fn expect(self, code: i32) -> Ended {
-        let Ended { stdout, stderr, .. } = &self;
-        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
-        self
-    }
-
-    /// Asserts that an experiment was completed, on however busy a machine: 0, or 4 because most
-    /// runs were disturbed, but never because the results cannot be trusted.
-    #[track_caller]
-    pub(crate) fn carried_out(self) -> Ended {
-        let Ended { stdout, stderr, .. } = &self;
-        let is_busy = self.code == Some(4) && !stderr.contains("these figures can't be trusted");
-        assert!(self.code == Some(0) || is_busy, "stdout:\n{stdout}\nstderr:\n{stderr}");
-        self
     }
 }
 

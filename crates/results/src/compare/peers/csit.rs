@@ -84,15 +84,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             return Err(Fault::no_column(request.column.unwrap_or_default(), &names));
         };
         let (values, unit) = values(result, column, name)?;
-        let benchmark = reading.benchmark(Benchmark {
-            name: Some(name.to_owned()),
-            is_identity: true,
-            is_secondary: false,
-            quantity: quantity(unit, name)?,
-            what: column.what,
-            values: Vec::new(),
-        });
-        benchmark.values.extend(values);
+        let benchmark = Benchmark::new(name, quantity(unit, name)?, column.what);
+        reading.benchmark(benchmark).values.extend(values);
     }
     Ok(reading)
 }

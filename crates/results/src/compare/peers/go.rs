@@ -147,15 +147,8 @@ fn benchmarks(
             let next = "give the output of `go test -bench` whole, or another --column";
             return Err(Fault::at(run.line, what, next));
         };
-        let benchmark = reading.benchmark(Benchmark {
-            name: Some(run.name),
-            is_identity: true,
-            is_secondary: false,
-            quantity: Quantity::named(unit, is_smaller_better),
-            what: "",
-            values: Vec::new(),
-        });
-        benchmark.values.push(*value);
+        let quantity = Quantity::named(unit, is_smaller_better);
+        reading.benchmark(Benchmark::new(run.name, quantity, "")).values.push(*value);
     }
     let others: Vec<&str> = units.iter().filter(|known| **known != unit).copied().collect();
     if !others.is_empty() && column.is_none() {

@@ -77,15 +77,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
                 };
                 return Err(Fault::new(what, next));
             };
-            let benchmark = reading.benchmark(Benchmark {
-                name: Some(name(start, direction)),
-                is_identity: true,
-                is_secondary: false,
-                quantity: Quantity::BIT_RATE,
-                what,
-                values: Vec::new(),
-            });
-            benchmark.values.push(rate);
+            let benchmark = Benchmark::new(name(start, direction), Quantity::BIT_RATE, what);
+            reading.benchmark(benchmark).values.push(rate);
         }
     }
     reading.parts = (intervals > 0).then_some(("intervals", intervals));

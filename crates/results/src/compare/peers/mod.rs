@@ -101,6 +101,14 @@ struct Benchmark {
     values: Vec<f64>,
 }
 
+impl Benchmark {
+    /// Creates a benchmark without values, whose name identifies the measurement.
+    fn new(name: impl Into<String>, quantity: Quantity, what: &'static str) -> Benchmark {
+        let name = Some(name.into());
+        Benchmark { name, is_identity: true, is_secondary: false, quantity, what, values: vec![] }
+    }
+}
+
 /// An error in a file, without its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {

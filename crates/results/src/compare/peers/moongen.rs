@@ -109,12 +109,9 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             (_, false) => (Quantity::PACKET_RATE, "sent"),
         };
         reading.benchmarks.push(Benchmark {
-            name: Some(name.to_owned()),
-            is_identity: true,
             is_secondary: name.ends_with("TX"),
-            quantity,
-            what,
             values: good,
+            ..Benchmark::new(name, quantity, what)
         });
     }
     reading.parts = (parts > 0).then_some(("seconds", parts));

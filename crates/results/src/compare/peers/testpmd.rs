@@ -94,14 +94,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
         let ports = of_ports.into_iter().filter(|(_, value)| *value > 0.0);
         let ports = ports.map(|(port, value)| (format!("port {port}"), true, value));
         for (name, is_secondary, value) in ports.chain([("all ports".to_owned(), false, sum)]) {
-            let benchmark = reading.benchmark(Benchmark {
-                name: Some(name),
-                is_identity: true,
-                is_secondary,
-                quantity: quantity.clone(),
-                what,
-                values: Vec::new(),
-            });
+            let empty = Benchmark::new(name, quantity.clone(), what);
+            let benchmark = reading.benchmark(Benchmark { is_secondary, ..empty });
             benchmark.values.push(value);
         }
     }

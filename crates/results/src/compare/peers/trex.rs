@@ -63,12 +63,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
     refuse_samples(&dumps)?;
     let mut reading = Reading::default();
     let empty = |name: String, is_secondary| Benchmark {
-        name: Some(name),
-        is_identity: true,
         is_secondary,
-        quantity: quantity.clone(),
-        what,
-        values: Vec::new(),
+        ..Benchmark::new(name, quantity.clone(), what)
     };
     for (at, found) in (1..).zip(&dumps) {
         let mut sum = 0.0;
