@@ -1,7 +1,7 @@
 //! Noise of a series: estimates from the differences of neighbours, of which a level change affects
 //! only one.
 
-use crate::summary::median;
+use crate::summary::{mean, median};
 
 /// Median of the absolute value of a standard normal number.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
@@ -57,11 +57,7 @@ pub(super) fn of_neighbours(logs: &[f64]) -> f64 {
         return 0.0;
     }
     let typical = median(&steps).unwrap_or_default() / NORMAL_MAD;
-    let typical = if typical > rounding {
-        typical
-    } else {
-        steps.iter().sum::<f64>() / steps.len() as f64 / NORMAL_MEAN
-    };
+    let typical = if typical > rounding { typical } else { mean(&steps) / NORMAL_MEAN };
     typical / std::f64::consts::SQRT_2
 }
 
@@ -76,8 +72,7 @@ pub(super) fn of_modes(values: &[f64]) -> f64 {
     if kept < FEW_KEPT {
         return 0.0;
     }
-    let mean = squares[..kept].iter().sum::<f64>() / kept as f64;
-    (mean / TRIMMED_SHARE / 2.0).sqrt()
+    (mean(&squares[..kept]) / TRIMMED_SHARE / 2.0).sqrt()
 }
 
 /// Returns the scatter of each point relative to the typical one, at least 1: more where the
@@ -94,7 +89,7 @@ pub(super) fn profile(values: &[f64]) -> Vec<f64> {
     let logs: Vec<f64> =
         sizes.iter().map(|size| (size / typical).max(LEAST_DIFFERENCE).ln()).collect();
     let count = logs.len() as f64;
-    let (centre, mean) = ((count - 1.0) / 2.0, logs.iter().sum::<f64>() / count);
+    let (centre, mean) = ((count - 1.0) / 2.0, mean(&logs));
     let off = |i: usize| i as f64 - centre;
     let along: f64 = (0..logs.len()).map(|i| off(i).powi(2)).sum();
     let slope = logs.iter().enumerate().map(|(i, log)| off(i) * (log - mean)).sum::<f64>() / along;
