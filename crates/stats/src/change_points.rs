@@ -12,7 +12,8 @@
 //!
 //! Real points are neither normal nor independent, and both properties create false levels.
 //! Therefore an isolated point is first replaced by the nearer one of the medians of the three
-//! points on either side. If the residuals within the segments resemble their neighbours, the noise
+//! points on either side, unless so many points are isolated that they are a second mode of the
+//! noise. If the residuals within the segments resemble their neighbours, the noise
 //! is increased as much as the mean of such points scatters more, and the series is divided again.
 //!
 //! A bed may become noisier, and its level may wander. If the differences grow or shrink along the
@@ -55,6 +56,9 @@ const NEIGHBOURS: usize = 3;
 /// Variance of the difference between a point and a median of three: the median of normal
 /// numbers has pi / 2 times the variance of their mean.
 const LONE_VARIANCE: f64 = 1.0 + 1.57 / NEIGHBOURS as f64;
+/// Isolated points are exceptions up to one point in this number; more of them are a mode of the
+/// noise.
+const MODE: usize = 10;
 /// Divisions after the first, each with the noise that the previous one showed.
 const AGAIN: usize = 4;
 /// Maximum correlation of neighbours that is allowed for: beyond it nothing would be detected.
@@ -117,7 +121,12 @@ pub enum DivisionError {
 pub fn change_points(logs: &[f64]) -> Result<Division, DivisionError> {
     check(logs)?;
     let (typical, penalty) = (noise::of_neighbours(logs), penalty(logs.len()));
-    let (values, lone) = without_lone(logs, typical);
+    let mut isolated = without_lone(logs, typical);
+    if isolated.1.len() > (logs.len() / MODE).max(1) {
+        // Replaced, only those would remain that happen to follow one another: false levels.
+        isolated = (logs.to_vec(), Vec::new());
+    }
+    let (values, lone) = isolated;
     // A straight line has no noise, although its neighbours differ.
     let scale = if typical > 0.0 { typical.max(noise::of_modes(&values)) } else { 0.0 };
     let fit = Fit::of(&values, scale, penalty);

@@ -1,7 +1,7 @@
 //! Comparison with all divisions, with the stated error rates, and edge cases.
 
 use super::*;
-use crate::random::NormalNumbers;
+use crate::random::{NormalNumbers, SplitMix64};
 use proptest::prelude::*;
 
 /// Returns a series around 1 Mpps with scatter `cv` that changes by a ratio at each of `steps`.
@@ -270,6 +270,19 @@ fn growing_scatter_rarely_alarms() {
         let growth = |i: usize| 4_f64.powf(i as f64 / (n - 1) as f64) / 2.0;
         let (with, without) = alarms(n, &mut |random, i| growth(i) * random.next());
         assert!(with <= 36 && without >= 60, "{n} points: {with} {without}");
+    }
+}
+
+#[test]
+fn second_mode_is_not_a_level() {
+    // Three of ten points are ten times the scatter lower: more than a few isolated points.
+    for n in [20, 50, 100] {
+        let mut uniform = SplitMix64::new(5);
+        let mut draw = |random: &mut NormalNumbers, _: usize| {
+            random.next() - if uniform.below(10) < 3 { 10.0 } else { 0.0 }
+        };
+        let (with, without) = alarms(n, &mut draw);
+        assert!(with <= 30 && without >= 150, "{n} points: {with} {without}");
     }
 }
 

@@ -34,6 +34,8 @@ enum Points {
     Archive,
     /// Three of ten are three standard deviations lower.
     TwoModes,
+    /// The same, with modes that scatter by 0.3.
+    SharpModes,
     /// A lower tail: exponential.
     LowerTail,
     /// Independent points whose scatter grows fourfold along the series.
@@ -53,6 +55,7 @@ impl Points {
             Points::Outliers => "2 % outliers".into(),
             Points::Archive => "residuals of the archive".into(),
             Points::TwoModes => "two modes".into(),
+            Points::SharpModes => "two sharp modes".into(),
             Points::LowerTail => "exponential lower tail".into(),
             Points::Growing => "scatter grows fourfold".into(),
             Points::Drift => "level drifts, half of the variance, phi 0.9".into(),
@@ -78,7 +81,8 @@ impl Points {
                     let depth = 5.0 + 5.0 * unit(random);
                     normal(random) - if unit(random) < 0.02 { depth } else { 0.0 }
                 }
-                Points::TwoModes => normal(random) - if unit(random) < 0.3 { 3.0 } else { 0.0 },
+                Points::TwoModes => normal(random) - mode(random),
+                Points::SharpModes => 0.3 * normal(random) - mode(random),
                 Points::LowerTail => (1.0 - unit(random)).ln(),
                 Points::Growing => 4_f64.powf(i as f64 / n as f64) / 2.0 * normal(random),
                 Points::Drift => {
@@ -100,6 +104,11 @@ impl Points {
 
 fn unit(random: &mut Xoshiro256StarStar) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Distance of a point's mode: three of ten points are three standard deviations lower.
+fn mode(random: &mut Xoshiro256StarStar) -> f64 {
+    if unit(random) < 0.3 { 3.0 } else { 0.0 }
 }
 
 /// A normal number, by Box and Muller's method.
@@ -241,6 +250,22 @@ impl Table<'_> {
                 let step = printed.map_or(0.0, |division| division.detectable());
                 event(!detect(&logs(points, n, seed, &[(n / 2, step)])).is_empty())
             });
+        }
+    }
+
+    /// Rows about series of two modes that hardly scatter.
+    pub(super) fn sharp_modes(&mut self) {
+        for n in [20, 50, 100] {
+            let bar = Some(Bar::AtMost(0.1));
+            self.add_alarms(
+                "history: a series without a change alarms",
+                n,
+                Points::SharpModes,
+                bar,
+            );
+        }
+        for (n, bar) in [(50, 0.8), (100, 0.9)] {
+            self.add_step(0.04, n, Points::SharpModes, Some(Bar::AtLeast(bar)));
         }
     }
 

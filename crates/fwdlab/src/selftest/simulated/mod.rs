@@ -60,7 +60,7 @@ fn count_events(row: u64, experiments: u64, events: &(dyn Fn(u64) -> Rate + Sync
 }
 
 /// Number of rows returned by [`measure`].
-pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2 + 13 + 3 + 8 + 28 + 8 + 8;
+pub(crate) const ROWS: u64 = 128 + 24 + 12 + 6 + 6 + 3 + 2 + 13 + 3 + 8 + 28 + 8 + 8 + 5;
 
 /// Measures the promises about simulated runs whose row contains `filter`, in any case; calls
 /// `report_row` with each row before it is counted or skipped.
@@ -95,6 +95,7 @@ pub(crate) fn measure(
     table.unsteady_histories();
     table.searches();
     table.bisections();
+    table.sharp_modes();
     table.rows
 }
 
