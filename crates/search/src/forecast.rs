@@ -14,6 +14,8 @@ const SEARCHES: u64 = 7;
 const NEAREST: usize = 6;
 /// Loss ratio above which a trial shows the capacity, and not only that packets are lost.
 const OVERLOADED: f64 = 0.01;
+/// Highest load without any loss, as a share of the lowest tried load, if trials there lose packets.
+const LOSSLESS: f64 = 0.9;
 
 /// Traffic of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +58,10 @@ fn continued(search: &Search, device: &Replica, seed: u64) -> u64 {
 
 /// A device that behaves as in trials of the real one.
 struct Replica {
-    /// Trials by load.
-    trials: Vec<Measured>,
+    /// Trials with loss, by load.
+    lossy: Vec<Measured>,
+    /// Share of trials with loss at each tried load, ascending in both.
+    shares: Vec<(f64, f64)>,
     /// Capacity in frames per second, as far as it is known.
     capacity: f64,
 }
@@ -68,46 +72,74 @@ impl Replica {
         let width = trials.goals().iter().map(|goal| goal.width).fold(f64::INFINITY, f64::min);
         let highest = trials.loads().last()?.0 as f64;
         let rate = estimate::capacity(trials, width).map(|found| found.rate);
-        let mut by_load = trials.all().to_vec();
-        by_load.sort_by_key(|measured| measured.trial.load);
-        Some(Replica { trials: by_load, capacity: rate.unwrap_or(highest) })
+        let by_load = trials.loads().flat_map(|(_, at)| at.iter().copied());
+        let lossy = by_load.filter(|measured| measured.output.loss_ratio > 0.0).collect();
+        Some(Replica { lossy, shares: shares(trials), capacity: rate.unwrap_or(highest) })
     }
 
     fn measure(&self, trial: Trial, random: &mut Random) -> Output {
+        let load = trial.load as f64;
+        let is_lossy = random.uniform() < self.share(load);
         let similar = self.near(trial.load);
         let at = (random.uniform() * similar.len() as f64) as usize;
-        let loss_ratio = similar.get(at).map_or(0.0, |one| self.loss(one, trial.load as f64));
+        let like = similar.get(at).filter(|_| is_lossy);
+        let loss_ratio = like.map_or(0.0, |like| self.loss(like, load));
         Output { loss_ratio: loss_ratio.clamp(0.0, 1.0), effective_ns: trial.duration_ns }
     }
 
-    /// Returns the trials nearest to a load.
+    /// Returns the share of trials at a load that lose packets: on a line between tried loads, and
+    /// falling to 0 below the lowest one.
+    fn share(&self, load: f64) -> f64 {
+        let after = self.shares.partition_point(|(tried, _)| *tried < load);
+        let Some(&(upper, above)) = self.shares.get(after) else { return 1.0 };
+        let (lower, below) =
+            self.shares[..after].last().copied().unwrap_or((LOSSLESS * upper, 0.0));
+        below + (above - below) * ((load - lower) / (upper - lower)).clamp(0.0, 1.0)
+    }
+
+    /// Returns the trials with loss nearest to a load.
     fn near(&self, load: u64) -> &[Measured] {
-        let distance = |at: usize| self.trials[at].trial.load.abs_diff(load);
-        let after = self.trials.partition_point(|measured| measured.trial.load < load);
+        let distance = |at: usize| self.lossy[at].trial.load.abs_diff(load);
+        let after = self.lossy.partition_point(|measured| measured.trial.load < load);
         let (mut first, mut end) = (after, after);
-        while end - first < NEAREST.min(self.trials.len()) {
+        while end - first < NEAREST.min(self.lossy.len()) {
             let is_below =
-                first > 0 && (end == self.trials.len() || distance(first - 1) <= distance(end));
+                first > 0 && (end == self.lossy.len() || distance(first - 1) <= distance(end));
             if is_below {
                 first -= 1;
             } else {
                 end += 1;
             }
         }
-        &self.trials[first..end]
+        &self.lossy[first..end]
     }
 
     /// Returns the loss at a load if the device behaves as in a trial at another load.
     fn loss(&self, like: &Measured, load: f64) -> f64 {
         let overload = |capacity: f64| (1.0 - capacity / load).max(0.0);
-        let (seen, ratio) = (like.trial.load as f64, like.output.loss_ratio);
-        match ratio {
+        match like.output.loss_ratio {
             ratio if ratio >= OVERLOADED => overload(like.forwarding_rate()),
-            // A trial without loss shows only that the capacity is higher.
-            0.0 => overload(self.capacity.max(seen)),
             ratio => ratio.max(overload(self.capacity)),
         }
     }
+}
+
+/// Returns the share of trials with loss at each load: the likeliest shares that do not fall as the
+/// load rises (isotonic regression by pooling adjacent violators).
+fn shares(trials: &Trials) -> Vec<(f64, f64)> {
+    // Neighbouring loads with one share, their lossy trials and all trials.
+    let mut pools: Vec<(Vec<f64>, f64, f64)> = Vec::new();
+    for (load, at) in trials.loads() {
+        let lossy = at.iter().filter(|measured| measured.output.loss_ratio > 0.0).count();
+        let mut pool = (vec![load as f64], lossy as f64, at.len() as f64);
+        while let Some(lower) = pools.pop_if(|lower| lower.1 / lower.2 >= pool.1 / pool.2) {
+            let loads = [lower.0, pool.0].concat();
+            pool = (loads, lower.1 + pool.1, lower.2 + pool.2);
+        }
+        pools.push(pool);
+    }
+    let shares = pools.into_iter().map(|(loads, lossy, all)| (loads, lossy / all));
+    shares.flat_map(|(loads, share)| loads.into_iter().map(move |load| (load, share))).collect()
 }
 
 #[cfg(test)]
@@ -152,8 +184,11 @@ mod tests {
             ("noise", Law { sigma: 0.005, ..exact }),
             ("border of 5 %", Law { border: 0.05, ..exact }),
             ("border of 20 %", Law { border: 0.2, ..exact }),
+            ("border of 5 % below", Law { border: 0.05, border_middle: 0.975, ..exact }),
+            ("border of 20 % below", Law { border: 0.2, border_middle: 0.9, ..exact }),
         ] {
             let found = ratios(law, [10, 15, 25]);
+            println!("{name}: {found:?}");
             assert!(found.iter().all(|ratio| (0.77..1.3).contains(ratio)), "{name}: {found:?}");
         }
     }
