@@ -16,7 +16,7 @@ pub struct Estimate {
     pub once_ns: u64,
     /// Total time, in nanoseconds.
     pub total_ns: u64,
-    /// True for searches: they take more trials if the device's rate scatters, and if the
+    /// True for searches whose time was not measured: they take more trials if the device's rate scatters, and if the
     /// instrument disturbs trials.
     pub is_open: bool,
 }
@@ -74,6 +74,13 @@ impl Costs {
 }
 
 impl Estimate {
+    /// Replaces the time of a run by a measured one.
+    #[must_use]
+    pub fn with_measured_runs(self, run_ns: u64) -> Estimate {
+        let estimate = Estimate { run_ns, is_open: false, ..self };
+        Estimate { total_ns: estimate.of_runs(self.runs), ..estimate }
+    }
+
     /// Returns the suffix of a duration: ` or more` for searches.
     pub fn or_more(&self) -> &'static str {
         if self.is_open { " or more" } else { "" }

@@ -6,7 +6,7 @@ use crate::missing;
 use crate::profiling;
 use crate::terminal::duration;
 use fwdlab_model::Plan;
-use fwdlab_model::plan::{Adjust, Change, Factor, PlannedRun};
+use fwdlab_model::plan::{Adjust, Change, Estimate, Factor, PlannedRun};
 use fwdlab_model::settings::{DutKind, Firewall, GeneratorKind, Rate, Settings, TestbedKind};
 use fwdlab_model::spec::Setting;
 use fwdlab_model::spec::keys::Owner;
@@ -33,7 +33,7 @@ pub(super) fn document<'a>(
     orders: bool,
     data: &'a dyn Data,
 ) -> Document<'a> {
-    let mut blocks = vec![Block::pairs(&overview(plan))];
+    let mut blocks = vec![Block::pairs(&overview(plan, &history.estimate(plan)))];
     if !missing.is_empty() {
         let next_step = format!("next step: {}", missing::next_step(plan));
         let listed = vec![Block::list(missing), Block::text(&next_step)];
@@ -60,7 +60,7 @@ pub(super) fn document<'a>(
     Document { title: plan.title.clone(), conclusion: Vec::new(), blocks, data, version: VERSION }
 }
 
-fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
+fn overview(plan: &Plan, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let (testbed, trial, design) = (&plan.base.testbed, &plan.trial, &plan.design);
     let kind = match testbed.kind {
         TestbedKind::Auto => "auto (fwdlab doctor shows which)".to_owned(),
@@ -77,7 +77,6 @@ fn overview(plan: &Plan) -> Vec<(&'static str, String)> {
         },
         TestbedKind::Archive => "archive: imported logs".to_owned(),
     };
-    let estimate = plan.estimate();
     let most = if design.stop.is_some() { "up to " } else { "" };
     let runs = match estimate.run_ns {
         0 => format!("{most}{}", estimate.runs),

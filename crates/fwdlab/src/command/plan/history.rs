@@ -3,6 +3,7 @@
 use crate::stores::store_at;
 use anyhow::{Context, Result};
 use fwdlab_model::Plan;
+use fwdlab_model::plan::Estimate;
 use fwdlab_model::record::Environment;
 use fwdlab_results::report::analysis::{KnownScatter, PowerAnalysis};
 use fwdlab_results::store::{Store, StoreError};
@@ -76,6 +77,15 @@ impl History {
         let known: Vec<&KnownScatter> = history.stores.iter().map(|usable| &usable.known).collect();
         history.outlook = PowerAnalysis::of(plan, &known, is_pilot);
         Ok(history)
+    }
+
+    /// Returns the estimate of the plan's time. The time of a search depends on the device, so it
+    /// is taken from earlier runs if there are any.
+    pub(super) fn estimate(&self, plan: &Plan) -> Estimate {
+        let estimate = plan.estimate();
+        let measured = self.stores.iter().find_map(|store| store.known.run_ns);
+        let measured = measured.filter(|_| estimate.is_open);
+        measured.map_or(estimate, |run_ns| estimate.with_measured_runs(run_ns))
     }
 
     fn add<E: std::fmt::Display>(&mut self, path: PathBuf, known: Result<KnownScatter, E>) {

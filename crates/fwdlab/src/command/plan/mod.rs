@@ -92,7 +92,7 @@ fn as_json(
     history: &History,
     (missing, lacking): (&[String], &[String]),
 ) -> serde_json::Result<Value> {
-    let estimate = plan.estimate();
+    let estimate = history.estimate(plan);
     let mut value = serde_json::to_value(plan)?;
     value["estimate"] = json!({
         "runs": estimate.runs,

@@ -38,7 +38,7 @@ pub(super) fn section(plan: &Plan, history: &History) -> Option<Block> {
             Some(outlook) => {
                 rows.push(("scatter", scatter(outlook, plan)));
                 rows.extend(outlook.design.iter().map(|design| ("finds", smallest(design))));
-                rows.push(("needed", needed(outlook, plan)));
+                rows.push(("needed", needed(outlook, plan, block_ns(plan, history))));
                 table = outlook.design.as_ref().map(|design| chances(design, plan));
             }
             None if !history.stores.is_empty() => {
@@ -80,7 +80,7 @@ fn known(usable: &UsableStore, plan: &Plan) -> String {
 /// scatter.
 pub(super) fn json(plan: &Plan, history: &History) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(history)?;
-    value["block_ns"] = block_ns(plan).into();
+    value["block_ns"] = block_ns(plan, history).into();
     if history.outlook.is_none() {
         let design = analysis::design(plan);
         let design = design.filter(|_| plan.metric().is_rate());
@@ -118,9 +118,9 @@ fn smallest(design: &planning::PowerAnalysis) -> String {
 }
 
 /// Numbers of blocks that reach each goal, and their time.
-fn needed(outlook: &PowerAnalysis, plan: &Plan) -> String {
+fn needed(outlook: &PowerAnalysis, plan: &Plan, block_ns: u64) -> String {
     let most = if plan.design.stop.is_some() { "at most " } else { "" };
-    let blocks = |blocks: Option<u32>| match (blocks, block_ns(plan)) {
+    let blocks = |blocks: Option<u32>| match (blocks, block_ns) {
         (None, _) => format!("more than {} {}", outlook.most_blocks, unit(plan)),
         (Some(blocks), 0) => format!("{most}{blocks} {}", unit(plan)),
         (Some(blocks), block_ns) => {
@@ -175,8 +175,8 @@ fn generic_words(design: &planning::Design, plan: &Plan) -> Option<String> {
 }
 
 /// Estimated time of a block.
-fn block_ns(plan: &Plan) -> u64 {
-    plan.estimate().run_ns * plan.runs.len() as u64 / u64::from(plan.design.blocks.max(1))
+fn block_ns(plan: &Plan, history: &History) -> u64 {
+    history.estimate(plan).run_ns * plan.runs.len() as u64 / u64::from(plan.design.blocks.max(1))
 }
 
 /// Formats a ratio with at least two digits where needed: `0.52 %`, `4.1 %`, `12 %`.

@@ -14,7 +14,7 @@ use crate::stats::summary::mean;
 use crate::store::Contents;
 use fwdlab_model::Plan;
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::Environment;
+use fwdlab_model::record::{Environment, RunRecord};
 use fwdlab_model::settings::{SimSettings, TestbedKind};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -38,6 +38,8 @@ pub struct KnownScatter {
     pub blocks: usize,
     /// Differences from the current experiment: another plan, another machine.
     pub remarks: Vec<String>,
+    /// Mean time of a run in nanoseconds; `None` if its runs had other trials, or were simulated.
+    pub run_ns: Option<u64>,
     /// Log ratios of the blocks of each comparison.
     #[serde(skip)]
     log_ratios: Vec<Vec<f64>>,
@@ -103,9 +105,24 @@ impl KnownScatter {
             same_plan: contents.plan.hash == plan.hash,
             blocks,
             remarks: remarks(contents, plan, environment),
+            run_ns: run_ns(contents, plan),
             log_ratios,
         })
     }
+}
+
+/// Returns the mean time of a run; `None` if the runs had other trials, or were simulated.
+fn run_ns(contents: &Contents, plan: &Plan) -> Option<u64> {
+    let has_same_trials =
+        (&contents.plan.method, &contents.plan.trial) == (&plan.method, &plan.trial);
+    // The steps of a run contain the further trials of its method.
+    let of = |run: &RunRecord| {
+        let steps: u64 = run.overhead_ns.iter().map(|(_, ns)| ns).sum();
+        plan.trial.warmup_ns + run.trial.window_ns + steps
+    };
+    let real = contents.runs.iter().filter(|run| has_same_trials && !run.overhead_ns.is_empty());
+    let times: Vec<u64> = real.map(of).collect();
+    times.iter().sum::<u64>().checked_div(times.len() as u64)
 }
 
 /// Checks that the device is the same. If the testbed is chosen at run time, results of a simulated

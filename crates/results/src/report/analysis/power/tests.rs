@@ -81,6 +81,24 @@ fn scatter_is_computed_from_blocks() {
 }
 
 #[test]
+fn time_of_a_run_contains_all_its_steps() {
+    let plan = plan(NETNS);
+    let mut stored = contents(&plan, "netns", &[0.01, 0.03]);
+    let known = |stored: &Contents, plan: &Plan| {
+        KnownScatter::of(stored, plan, &environment("Zen 3")).unwrap().run_ns
+    };
+    assert_eq!(known(&stored, &plan), None, "simulated runs have no steps");
+    for (run, seconds) in stored.runs.iter_mut().zip([20, 40, 60, 80]) {
+        let step = |name: &str, seconds: u64| (name.to_owned(), seconds * 1_000_000_000);
+        run.overhead_ns = vec![step("set up", 1), step("read", seconds)];
+    }
+    let expected_ns = plan.trial.warmup_ns + (1 + 1 + 50) * 1_000_000_000;
+    assert_eq!(known(&stored, &plan), Some(expected_ns));
+    let search = self::plan(&format!("{NETNS}[method]\nkind = \"mlrsearch\"\n"));
+    assert_eq!(known(&stored, &search), None, "a search takes other trials");
+}
+
+#[test]
 fn pilot_uses_upper_limit_of_scatter() {
     let plan = plan(NETNS);
     let log_ratios: Vec<f64> = (0..12).map(|i| 0.01 * f64::from(i % 2)).collect();
