@@ -1,6 +1,7 @@
 //! Form for mailing lists and code reviews: plain text of at most 45 lines in 72 columns, whatever
-//! the document and the width of the terminal. If a document has more lines, its longest parts are
-//! shortened until it fits.
+//! the document and the width of the terminal. A document with more lines is shortened until it
+//! fits: long tables first, then text, then further tables. The comparisons of an experiment and
+//! the ten most important functions of a count keep their rows as long as possible.
 
 use super::text::{self, Detail, Item, Part, Unit};
 use crate::Document;
@@ -12,6 +13,11 @@ const WIDTH: usize = 72;
 const LINES: usize = 45;
 /// Number of lines that a part keeps while others are longer.
 const LEAST: usize = 4;
+/// Number of lines that a table keeps while text can be shortened: twenty rows.
+const TABLE: usize = 22;
+/// Number of tables that are not omitted before others are shortened: of totals, of comparisons, and
+/// of the functions of one comparison.
+const TABLES: usize = 3;
 /// Mark of an omission.
 const OMITTED: &str = "[...]";
 
@@ -27,23 +33,16 @@ pub fn render(document: &Document<'_>) -> String {
 
 /// Shortens the parts of a document to the available lines.
 fn shortened(lines: &[String], parts: &[Part]) -> Vec<String> {
-    let mut room: Vec<usize> = parts.iter().map(length).collect();
-    let mut excess = room.iter().sum::<usize>().saturating_sub(LINES);
-    // The longest part, of equal ones the last, gives up a line.
-    while excess > 0
-        && let Some(longest) = room.iter_mut().filter(|lines| **lines > LEAST).max()
-    {
-        *longest -= 1;
-        excess -= 1;
-    }
-    // With very many parts, the last ones are omitted, except for the very last.
-    let mut omitted = 0;
-    while excess > 0 && omitted + 2 < room.len() {
-        let at = room.len() - 2 - omitted;
-        excess = excess.saturating_sub(room[at]) + usize::from(omitted == 0);
-        room[at] = 0;
-        omitted += 1;
-    }
+    let is_table = |number: &usize| parts[*number].unit == Unit::Row;
+    let mut room = Room { lines: parts.iter().map(length).collect(), omitted: 0 };
+    room.shorten(TABLE, is_table);
+    room.shorten(LEAST, |number| !is_table(number));
+    let last = parts.len().saturating_sub(1);
+    let tables: Vec<usize> = (0..last).filter(is_table).skip(TABLES).collect();
+    room.omit(tables.into_iter());
+    room.shorten(LEAST, |_| true);
+    room.omit(1..last);
+    let Room { lines: room, omitted } = room;
     let (mut shown, mut at) = (Vec::new(), 0);
     for (number, (part, room)) in parts.iter().zip(&room).enumerate() {
         let part_lines = &lines[at..at + length(part)];
@@ -54,6 +53,42 @@ fn shortened(lines: &[String], parts: &[Part]) -> Vec<String> {
         shown.extend(first(part_lines, part, *room));
     }
     shown
+}
+
+/// Number of lines of each part.
+struct Room {
+    lines: Vec<usize>,
+    /// Number of omitted parts, for which one line is needed.
+    omitted: usize,
+}
+
+impl Room {
+    fn excess(&self) -> usize {
+        let lines = self.lines.iter().sum::<usize>() + usize::from(self.omitted > 0);
+        lines.saturating_sub(LINES)
+    }
+
+    /// Takes lines from the parts of one kind until all fit or have `least` lines: from the longest
+    /// part, of equal ones from the last.
+    fn shorten(&mut self, least: usize, is_one: impl Fn(&usize) -> bool) {
+        for _ in 0..self.excess() {
+            let ones = (0..self.lines.len()).filter(&is_one);
+            let longest = ones.max_by_key(|number| self.lines[*number]);
+            let Some(longest) = longest.filter(|number| self.lines[*number] > least) else { break };
+            self.lines[longest] -= 1;
+        }
+    }
+
+    /// Omits parts, the last one first, until the others fit.
+    fn omit(&mut self, parts: impl DoubleEndedIterator<Item = usize>) {
+        for number in parts.rev() {
+            if self.excess() == 0 {
+                break;
+            }
+            self.omitted += usize::from(self.lines[number] > 0);
+            self.lines[number] = 0;
+        }
+    }
 }
 
 fn length(part: &Part) -> usize {

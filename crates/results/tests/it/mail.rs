@@ -1,12 +1,13 @@
 //! Reports as mails: at most 45 lines of 72 columns, whatever the experiment.
 
-use crate::support::{family, firewall, plan, record, store};
+use crate::support::{counted, family, firewall, invocation, plan, record, store};
 use fwdlab_model::plan::Factor;
 use fwdlab_model::settings::{Firewall, TestbedKind};
 use fwdlab_model::{Plan, Warning};
 use fwdlab_results::compare::{Question, compare_texts};
 use fwdlab_results::document::form::mail;
 use fwdlab_results::report::{self, Analysis};
+use fwdlab_results::store::Store;
 use proptest::prelude::*;
 
 /// Asserts the size of a mail.
@@ -130,4 +131,65 @@ fn mail_of_24_comparisons_keeps_every_part() {
     }
     let few = mail_of(&experiment(6, &names, false, 4), 1000, &[]);
     assert!(few.contains("candidate 5") && !few.contains("[...]"), "{few}");
+}
+
+/// Mail of an experiment of guests, kernels x rulesets x families; each variant executes its own
+/// number of instructions in each of 30 functions.
+fn mail_of_counts(levels: [usize; 2], baseline: [Option<usize>; 3]) -> String {
+    let factor = |name: &str, levels: usize| {
+        let mut factor = Factor { name: name.into(), ..firewall() };
+        let template = factor.levels[0].clone();
+        factor.levels.clear();
+        factor.levels.extend((0..levels).map(|n| {
+            let mut level = template.clone();
+            level.label = format!("{name} {n}");
+            level
+        }));
+        factor
+    };
+    let [kernels, rules] = levels;
+    let factors =
+        vec![factor("6.12.113+deb13-cloud-amd64", kernels), factor("nft", rules), family()];
+    let plan = plan(TestbedKind::Vm, factors, baseline.to_vec(), 2);
+    let mut store = Store::memory().expect("a store");
+    store.adopt_plan(&plan, "version = 1\n").expect("a plan");
+    store.begin_invocation(&invocation(TestbedKind::Vm)).expect("an invocation");
+    let names: Vec<String> = (0..30).map(|n| format!("nf_function_{n}")).collect();
+    for index in 0..plan.runs.len() as u32 {
+        let variant = plan.runs[index as usize].variants[0];
+        let bursts: Vec<[f64; 3]> =
+            (0..30).map(|n| [100.0 + ((variant + 1) * (n + 1)) as f64; 3]).collect();
+        let functions: Vec<_> = names
+            .iter()
+            .zip(&bursts)
+            .map(|(name, burst)| (name.as_str(), &burst[..], false))
+            .collect();
+        store.insert_run(&counted(&plan, index, &functions)).expect("a run is kept");
+    }
+    let analysis = Analysis::of_store(&store).expect("an analysis");
+    mail::render(&report::summary(&analysis, &()))
+}
+
+#[test]
+fn mail_of_counts_keeps_comparisons_and_functions_before_prose() {
+    let mails = [
+        ("8 variants", mail_of_counts([2, 2], [Some(0); 3]), 12),
+        ("20 comparisons", mail_of_counts([6, 2], [Some(0), None, None]), 20),
+    ];
+    for (name, text, comparisons) in mails {
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() <= 45 && lines.iter().all(|line| line.chars().count() <= 72), "{text}");
+        let is_verdict = |line: &&&str| {
+            ["more", "fewer"].iter().any(|word| line.split_whitespace().any(|w| w == *word))
+        };
+        let rows = lines.iter().filter(is_verdict).count();
+        assert!(rows >= comparisons, "{name}: {rows} comparisons in\n{text}");
+        let functions = lines.iter().filter(|line| line.contains("nf_function_")).count();
+        assert!(functions >= 10, "{name}: {functions} functions in\n{text}");
+        assert!(
+            lines.last().is_some_and(|line| line.starts_with("repeat: "))
+                || text.contains("repeat: fwdlab run"),
+            "{text}"
+        );
+    }
 }
