@@ -52,6 +52,7 @@ fn single_faults_are_reported_with_help() {
             "`nat` is for IPv4 packets",
             "leave it out",
         ),
+        ("version = 1\n[traffic]\nnat = \"source\"", "unknown key `nat`", "belongs in [dut]"),
         ("version = 1\nqueues = 2", "unknown key `queues`", "belongs in [dut]"),
         ("version = 1\n[profile]\nduration = \"0.5s\"", "too short", "1s"),
         ("version = 1\n[profile]\nwindows = 0", "from 1 to 100", "less than 1"),
