@@ -1,7 +1,7 @@
 //! Form for mailing lists and code reviews: plain text of at most 45 lines in 72 columns, whatever
 //! the document and the width of the terminal. A document with more lines is shortened until it
-//! fits: long tables first, then text, then further tables. The comparisons of an experiment and
-//! the ten most important functions of a count keep their rows as long as possible.
+//! fits: first tables of more than twenty rows, then text, if that is enough. Otherwise its longest
+//! parts are shortened and its last ones omitted.
 
 use super::text::{self, Detail, Item, Part, Unit};
 use crate::Document;
@@ -13,11 +13,10 @@ const WIDTH: usize = 72;
 const LINES: usize = 45;
 /// Number of lines that a part keeps while others are longer.
 const LEAST: usize = 4;
+/// Number of lines that a text keeps if the tables then fit.
+const TEXT: usize = 1;
 /// Number of lines that a table keeps while text can be shortened: twenty rows.
 const TABLE: usize = 22;
-/// Number of tables that are not omitted before others are shortened: of totals, of comparisons, and
-/// of the functions of one comparison.
-const TABLES: usize = 3;
 /// Mark of an omission.
 const OMITTED: &str = "[...]";
 
@@ -35,13 +34,16 @@ pub fn render(document: &Document<'_>) -> String {
 fn shortened(lines: &[String], parts: &[Part]) -> Vec<String> {
     let is_table = |number: &usize| parts[*number].unit == Unit::Row;
     let mut room = Room { lines: parts.iter().map(length).collect(), omitted: 0 };
-    room.shorten(TABLE, is_table);
-    room.shorten(LEAST, |number| !is_table(number));
     let last = parts.len().saturating_sub(1);
-    let tables: Vec<usize> = (0..last).filter(is_table).skip(TABLES).collect();
-    room.omit(tables.into_iter());
-    room.shorten(LEAST, |_| true);
-    room.omit(1..last);
+    room.shorten(TABLE, is_table);
+    let mut brief = room.clone();
+    brief.shorten(TEXT, |number| !is_table(number) && *number != last);
+    if brief.excess() == 0 {
+        room = brief;
+    } else {
+        room.shorten(LEAST, |_| true);
+        room.omit(1..last);
+    }
     let Room { lines: room, omitted } = room;
     let (mut shown, mut at) = (Vec::new(), 0);
     for (number, (part, room)) in parts.iter().zip(&room).enumerate() {
@@ -56,6 +58,7 @@ fn shortened(lines: &[String], parts: &[Part]) -> Vec<String> {
 }
 
 /// Number of lines of each part.
+#[derive(Clone)]
 struct Room {
     lines: Vec<usize>,
     /// Number of omitted parts, for which one line is needed.
@@ -101,6 +104,10 @@ fn first(lines: &[String], part: &Part, room: usize) -> Vec<String> {
     if lines.len() <= room {
         return lines.to_vec();
     }
+    // The only line is not an empty one.
+    let is_empty = |line: &&String| line.is_empty();
+    let empty = if room == 1 { lines.iter().take_while(is_empty).count() } else { 0 };
+    let lines = &lines[empty.min(lines.len().saturating_sub(1))..];
     let Some(room) = room.checked_sub(1) else { return Vec::new() };
     let (mut shown, mut used) = (0, 0);
     for Item { lines, .. } in &part.items {

@@ -8,11 +8,14 @@ use crate::counts::{
 use crate::document::measure::INSTRUCTIONS;
 use crate::document::table::{Cell, Digits, Row, Rows};
 use crate::document::{Block, Inline, Table};
+use crate::short_names::short_names;
 use crate::text::Tone;
 use serde_json::json;
 
 /// Maximum number of functions in compact output formats.
 const FUNCTIONS: usize = 20;
+/// Number of functions in mails.
+const MAIL_FUNCTIONS: usize = 10;
 /// First columns of the verdict table in machine-readable output.
 const FIRST_KEYS: &[&str] = &[
     "baseline",
@@ -198,6 +201,45 @@ pub(crate) fn differences(compared: &Compared, with_pictures: bool) -> Option<Bl
         blocks.push(table(compared, "subsystem", "subsystems", &parts));
     }
     Some(Block::section(format!("{} against {}", compared.label, compared.baseline_label), blocks))
+}
+
+/// Returns the counts for a mail: one table of comparisons with short names, and the functions that
+/// differ most in the comparison with the largest difference.
+pub fn brief(comparisons: &[Compared]) -> Vec<Block> {
+    let labels: Vec<&str> =
+        comparisons.iter().flat_map(|c| [c.label.as_str(), c.baseline_label.as_str()]).collect();
+    let names = short_names(&labels);
+    let rows: Vec<(&Compared, &[String])> = comparisons.iter().zip(names.chunks(2)).collect();
+    let of = |get: fn(&Exact) -> Cell| {
+        move |row: &(&Compared, &[String])| exact(row.0).map_or(Cell::None, get)
+    };
+    let one_baseline = names.chunks(2).all(|pair| pair[1] == names[1]);
+    let against = if one_baseline { names.get(1) } else { None };
+    let title = against.map_or("variant".to_owned(), |baseline| format!("against {baseline}"));
+    let table = Table::of(&rows)
+        .words(title, |row: &(&Compared, &[String])| Cell::text(row.1[0].as_str()))
+        .words("against", |row| Cell::text(row.1[1].as_str()))
+        .when(!one_baseline)
+        .words("verdict", of(|exact| Cell::text(exact.verdict.name())))
+        .numbers("instructions", of(|exact| Cell::text(signed(exact.difference))))
+        .numbers("change", of(|exact| Cell::number(exact.change, Digits::Signed(2))))
+        .block();
+    let size = |row: &&(&Compared, &[String])| {
+        exact(row.0).map_or(0, |exact| exact.difference.abs().round() as u64)
+    };
+    let functions = rows.iter().max_by_key(size).and_then(|(compared, names)| {
+        let differing = &exact(compared)?.functions.as_ref()?.differing;
+        let functions = Table::of(&differing[..differing.len().min(MAIL_FUNCTIONS)])
+            .words("function", |f: &FunctionDifference| Cell::text(f.name.as_str()))
+            .numbers("before", |f| Cell::number(f.before, DIGITS))
+            .numbers("after", |f| Cell::number(f.after, DIGITS))
+            .numbers("difference", |f| difference(f.difference))
+            .block();
+        let count = differing.len();
+        let title = format!("{} against {}: {count} functions differ", names[0], names[1]);
+        (count > 0).then(|| Block::section(title, vec![functions]))
+    });
+    std::iter::once(table).chain(functions).collect()
 }
 
 /// Returns the functions that differ between two variants, at most `limit`, and the sum of the

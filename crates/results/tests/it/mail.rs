@@ -173,7 +173,7 @@ fn mail_of_counts(levels: [usize; 2], baseline: [Option<usize>; 3]) -> String {
 #[test]
 fn mail_of_counts_keeps_comparisons_and_functions_before_prose() {
     let mails = [
-        ("8 variants", mail_of_counts([2, 2], [Some(0); 3]), 12),
+        ("8 variants", mail_of_counts([2, 2], [Some(0); 3]), 7),
         ("20 comparisons", mail_of_counts([6, 2], [Some(0), None, None]), 20),
     ];
     for (name, text, comparisons) in mails {

@@ -29,11 +29,22 @@ pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {
             .iter()
             .map(|command| Block::remark(Remark::Note, format!("Counted under `{command}`."))),
     );
-    blocks.extend(totals);
+    // Mails of several comparisons contain these instead.
+    match findings.comparisons.len() {
+        0 | 1 => blocks.extend(totals),
+        _ => blocks.push(Block::Screen(totals)),
+    }
     blocks.extend(legend(findings));
-    blocks.extend(comparisons(findings, are_many));
+    let mut compared: Vec<Block> = comparisons(findings, are_many).into_iter().collect();
     if !are_many {
-        blocks.extend(differences(findings, functions));
+        compared.extend(differences(findings, functions));
+    }
+    match findings.comparisons.len() {
+        0 | 1 => blocks.extend(compared),
+        _ => {
+            blocks.push(Block::Screen(compared));
+            blocks.push(Block::Mail(counted::brief(&findings.comparisons)));
+        }
     }
     if findings.kernels.len() == 1 {
         blocks.extend(findings.kernels.iter().map(|row| most_expensive(findings, row, functions)));
@@ -282,7 +293,9 @@ pub(super) mod tests {
     #[test]
     fn mail_of_any_count_fits_its_limits() {
         let long = "6.12.113+deb13-cloud-amd64-with-a-local-version".repeat(3);
-        for (kernels, changes) in [(1, 0), (1, 12), (2, 0), (2, 8), (3, 1), (20, 3), (60, 0)] {
+        for (kernels, changes) in
+            [(1, 0), (1, 12), (2, 0), (2, 8), (3, 1), (4, 1), (20, 3), (60, 0)]
+        {
             for name in ["6.1", &long] {
                 let one = |kernel: usize, change: usize| {
                     let mut state = state(&format!("{name}.{kernel}"), 1000.0, true);
@@ -298,6 +311,11 @@ pub(super) mod tests {
                 let mail = rendered(&findings(&states.collect::<Vec<_>>()), "mail");
                 assert!(mail.lines().count() <= 45, "{kernels} {changes}:\n{mail}");
                 assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+                let comparisons = mail.lines().filter(|line| line.contains(" more  ")).count();
+                let functions = mail.lines().filter(|line| line.contains("_6.1")).count();
+                if (kernels, changes, name) == (4, 1, "6.1") {
+                    assert!(comparisons == 10 && functions == 10, "{mail}");
+                }
             }
         }
     }

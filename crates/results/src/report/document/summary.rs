@@ -17,8 +17,12 @@ const VERSION: u32 = 1;
 
 /// Returns the summary as a document; `data` is the machine-readable content.
 pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
-    let mut blocks: Vec<Block> =
-        Block::caption(&analysis.core.testbed.caption).into_iter().collect();
+    let caption = Block::caption(&analysis.core.testbed.caption).into_iter().collect();
+    // The set-up of a mail of counts repeats it.
+    let mut blocks = match analysis.counts {
+        Some(_) => vec![Block::Screen(caption)],
+        None => caption,
+    };
     blocks.push(Block::Mail(analysis.core.setup_brief.iter().map(Block::text).collect()));
     blocks.push(Block::text(format!(
         "{} of {}; per run: {}",
@@ -54,13 +58,19 @@ pub fn summary<'a>(analysis: &'a Analysis, data: &'a dyn Data) -> Document<'a> {
     let rates = |compared: &Compared| {
         [compared.baseline, compared.variant].map(|variant| analysis.median(compared, variant))
     };
-    blocks.extend(compared(&analysis.core.comparisons, &rates, &Quantity::PACKET_RATE));
-    blocks.extend(analysis.core.comparisons.iter().filter_map(|c| counted::differences(c, false)));
+    let comparisons = &analysis.core.comparisons;
+    let mut verdicts = compared(comparisons, &rates, &Quantity::PACKET_RATE);
+    verdicts.extend(comparisons.iter().filter_map(|one| counted::differences(one, false)));
+    match analysis.counts.is_some() && comparisons.len() > 1 {
+        true => blocks.extend([Block::Screen(verdicts), Block::Mail(counted::brief(comparisons))]),
+        false => blocks.extend(verdicts),
+    }
     blocks.extend(analysis.beds.summary());
     let mut on_screen = analysis.device.summary();
     on_screen.extend(analysis.packets.summary());
     blocks.push(Block::Screen(on_screen));
-    let places = super::answer::places(analysis).into_iter();
+    // Mails of counts contain the functions themselves.
+    let places = super::answer::places(analysis).into_iter().filter(|_| analysis.counts.is_none());
     let places: Vec<Block> =
         places.map(|place| Block::text(format!("Where in the code: {place}."))).collect();
     blocks.push(Block::Mail(places));
