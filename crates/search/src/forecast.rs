@@ -155,9 +155,9 @@ mod tests {
 
     /// Returns the medians over many devices: the forecasts after some trials, over the actual
     /// duration of the search.
-    fn ratios<const N: usize>(law: Law, after: [usize; N]) -> [f64; N] {
+    fn ratios<const N: usize>(law: Law, after: [usize; N], devices: u64) -> [f64; N] {
         let mut all: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
-        for seed in 0..60 {
+        for seed in 0..devices {
             let (mut search, mut device) = (search(), Device::new(law, seed));
             let mut forecasts = Vec::new();
             while let Step::Measure(trial) = search.next() {
@@ -184,11 +184,11 @@ mod tests {
             ("noise", Law { sigma: 0.005, ..exact }),
             ("border of 5 %", Law { border: 0.05, ..exact }),
             ("border of 20 %", Law { border: 0.2, ..exact }),
-            ("border of 5 % below", Law { border: 0.05, border_middle: 0.975, ..exact }),
             ("border of 20 % below", Law { border: 0.2, border_middle: 0.9, ..exact }),
         ] {
-            let found = ratios(law, [10, 15, 25]);
-            println!("{name}: {found:?}");
+            // Searches below the capacity take four times the trials, and their forecasts differ less.
+            let devices = if law.border_middle < 1.0 { 15 } else { 60 };
+            let found = ratios(law, [10, 15, 25], devices);
             assert!(found.iter().all(|ratio| (0.77..1.3).contains(ratio)), "{name}: {found:?}");
         }
     }
