@@ -21,6 +21,7 @@ mod missing;
 #[cfg(target_os = "linux")]
 mod notify;
 mod output_format;
+mod peer_arguments;
 mod profiling;
 #[cfg(target_os = "linux")]
 mod progress;

@@ -3,6 +3,9 @@
 use crate::document::measure::{FORWARDING_RATE, Measure, RATE_RATIO};
 use crate::document::table::{Cell, Digits};
 use crate::format::significant;
+use crate::plot;
+use fwdlab_model::units::format_pps;
+use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
 /// Steps of a unit: smallest value, printed unit, and its size in the base unit.
@@ -47,6 +50,16 @@ impl Quantity {
         Quantity { name: unit.clone(), unit, is_smaller_better }
     }
 
+    /// Quantity of a figure's axis.
+    pub(crate) fn plotted(&self) -> plot::Quantity {
+        match &*self.unit {
+            "pps" => plot::Quantity::Rate,
+            "bit/s" => plot::Quantity::Bits,
+            "s" => plot::Quantity::Time,
+            _ => plot::Quantity::Value { is_smaller_better: self.is_smaller_better },
+        }
+    }
+
     /// Symbol of the unit.
     pub(crate) fn unit(&self) -> &str {
         &self.unit
@@ -81,6 +94,9 @@ impl Quantity {
 
     /// Formats a value with its unit: `9.41 Gbit/s`.
     pub(crate) fn print(&self, value: f64) -> String {
+        if self.is_packet_rate() {
+            return format_pps(value);
+        }
         let (unit, size) = self.scale(value);
         format!("{} {unit}", significant(value / size))
     }
@@ -125,6 +141,12 @@ impl Quantity {
             false => &[GREATER],
             true => &[SMALLER],
         }
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.unit)
     }
 }
 

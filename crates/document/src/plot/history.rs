@@ -155,7 +155,10 @@ impl Revisions {
 
     /// Returns true if more is better.
     fn more_is_better(&self) -> bool {
-        self.quantity != Quantity::Instructions
+        !matches!(
+            self.quantity,
+            Quantity::Instructions | Quantity::Time | Quantity::Value { is_smaller_better: true }
+        )
     }
 
     /// Axis around the data, with room above them for rows of text.
@@ -178,7 +181,8 @@ impl Revisions {
         let item = |label: &str, sample| Item { label: label.to_owned(), sample };
         let points = match self.quantity {
             Quantity::Instructions => "median of a kernel's bursts, least to most",
-            _ => "median of a revision's runs, slowest to fastest",
+            Quantity::Rate => "median of a revision's runs, slowest to fastest",
+            _ => "median of a revision's runs, least to most",
         };
         let mut items = vec![item(points, Sample::Marker(POINTS))];
         if !self.levels.is_empty() {

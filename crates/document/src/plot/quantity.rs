@@ -1,5 +1,6 @@
 //! Quantities that a figure shows.
 
+use crate::format::significant;
 use fwdlab_model::units::format_pps;
 
 /// Quantity of the y axis.
@@ -18,6 +19,15 @@ pub enum Quantity {
     Connections,
     /// Instructions executed per packet.
     Instructions,
+    /// Bits per second.
+    Bits,
+    /// Seconds.
+    Time,
+    /// Any other quantity, whose unit is in the title.
+    Value {
+        /// True if a smaller value is a better one.
+        is_smaller_better: bool,
+    },
 }
 
 impl Quantity {
@@ -30,6 +40,9 @@ impl Quantity {
             Quantity::Frames => "burst",
             Quantity::Connections => "connections held",
             Quantity::Instructions => "executed",
+            Quantity::Bits => "bit rate",
+            Quantity::Time => "time",
+            Quantity::Value { .. } => "value",
         }
     }
 
@@ -39,8 +52,10 @@ impl Quantity {
             Quantity::Rate | Quantity::Load => "pps",
             Quantity::Loss => "%",
             Quantity::Frames => "frames",
-            Quantity::Connections => "",
+            Quantity::Connections | Quantity::Value { .. } => "",
             Quantity::Instructions => "instructions per packet",
+            Quantity::Bits => "bit/s",
+            Quantity::Time => "s",
         }
     }
 
@@ -51,6 +66,9 @@ impl Quantity {
             Quantity::Loss => format!("{value:.4} %"),
             Quantity::Frames | Quantity::Connections => format!("{value:.0}"),
             Quantity::Instructions => format!("{value:.1}"),
+            Quantity::Bits => format_pps(value).replace("pps", "bit/s"),
+            Quantity::Time => format!("{} s", significant(value)),
+            Quantity::Value { .. } => significant(value),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::output_format::VerboseFormArguments;
+use crate::peer_arguments::PeerArguments;
 use crate::value_enum;
 use crate::verdict::{self, FailOn};
 use fwdlab_model::plan::Adjust;
@@ -55,12 +56,8 @@ pub(crate) struct Arguments {
     /// Exit as `git bisect run` expects: 0 good, 1 bad (worse), 125 undecided, 128 stop
     #[arg(long, conflicts_with = "fail_on")]
     bisect: bool,
-    /// In results of other tools: the benchmark to compare
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// In results of other tools: the value to compare, e.g. sent, B/op [default: the usual one]
-    #[arg(long, value_name = "NAME")]
-    column: Option<String>,
+    #[command(flatten)]
+    peers: PeerArguments,
     #[command(flatten)]
     form: VerboseFormArguments,
 }
@@ -77,8 +74,8 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         confidence: arguments.confidence,
         margin: arguments.margin,
         adjustment: arguments.adjust.into(),
-        only: arguments.only.clone(),
-        column: arguments.column.clone(),
+        only: arguments.peers.only.clone(),
+        column: arguments.peers.column.clone(),
     })?;
     arguments.form.print(&results.document())?;
     if arguments.bisect {

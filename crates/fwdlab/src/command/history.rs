@@ -4,9 +4,11 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
 use crate::output_format::FormArguments;
+use crate::peer_arguments::{PeerArguments, refuse_selection};
 use crate::store_filter::FilterArguments;
 use crate::stores::{in_parallel, store_at};
 use clap::ValueEnum;
+use fwdlab_results::compare::{self, Selection};
 use fwdlab_results::history::{Collector, Direction, History, HistoryInput};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
@@ -18,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// directories at any depth. Runs of one machine and configuration form a series in the order of
 /// revisions: the levels of a factor named revision, else the kernel's release, else the time.
 /// Changes are the result of a search, so new runs of both revisions have to confirm them.
+///
+/// An argument may also be a result of another tool (as `compare` reads them): each file is one
+/// revision, which its name contains (iperf3-6.12.json), and each benchmark is a series.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,10 +31,11 @@ Examples:
   fwdlab history results --out history                pages and figures
   fwdlab history results --since 2024-01-01 --machine xeon
   fwdlab history results --all                        every series, not only what changed
+  fwdlab history iperf3/*.json                        results of another tool, one per revision
   fwdlab history results --json | jq '.series[].changes[].run_again'
   fwdlab history results --fail-on worse || echo slower than before")]
 pub(crate) struct Arguments {
-    /// Stores, directories with one, or directory trees
+    /// Stores, directories with one, directory trees, or files of other tools
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Directory for history.md, index.html and the plots
@@ -48,6 +54,8 @@ pub(crate) struct Arguments {
     /// Show every series with its points, not only series that changed
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    peers: PeerArguments,
     /// Exit with 1 if the latest change of a series is of this kind
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
@@ -67,7 +75,10 @@ enum FailOn {
 /// # Errors
 /// If none of the paths contains a store, a store can't be read, or the files can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut collector = collect(&arguments.paths, arguments.series.as_deref())?;
+    let selection = arguments.peers.selection();
+    let mut collector = Collector::new();
+    let others = add_files(&mut collector, &arguments.paths, selection)?;
+    collect(&mut collector, &others, arguments.series.as_deref())?;
     let filter = arguments.selected.filter();
     if !filter.is_empty() {
         collector.keep_admitted(&filter);
@@ -85,9 +96,29 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(exit(&history, arguments.fail_on))
 }
 
+/// Reads files of other tools among `paths`, each once; returns the other paths.
+fn add_files(
+    collector: &mut Collector,
+    paths: &[PathBuf],
+    selection: Selection<'_>,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut others = Vec::new();
+    let mut files = BTreeSet::new();
+    for path in paths {
+        match compare::contents(path, selection)? {
+            Some(contents) if files.insert(canonical(path)) => collector.add_file(&contents),
+            Some(_) => {}
+            None => others.push(path.clone()),
+        }
+    }
+    if files.is_empty() {
+        refuse_selection(selection)?;
+    }
+    Ok(others)
+}
+
 /// Reads the stores below `paths`; keeps only series whose title contains `text`.
-fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
-    let mut collector = Collector::new();
+fn collect(collector: &mut Collector, paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<()> {
     let found = stores(paths)?;
     let read = in_parallel(&found, |found| HistoryInput::of(&found.path));
     for (Found { path, named }, read) in found.into_iter().zip(read) {
@@ -106,7 +137,7 @@ fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
             return Err(CliError::Mistake(what).into());
         }
     }
-    Ok(collector)
+    Ok(())
 }
 
 /// The history below `paths`, for other commands.
@@ -114,7 +145,9 @@ fn collect(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<Collector> {
 /// # Errors
 /// The errors of [`execute`].
 pub(super) fn of(paths: &[PathBuf], text: Option<&str>) -> anyhow::Result<History> {
-    Ok(collect(paths, text)?.finish())
+    let mut collector = Collector::new();
+    collect(&mut collector, paths, text)?;
+    Ok(collector.finish())
 }
 
 /// Parses a day in the format of RFC 3339.

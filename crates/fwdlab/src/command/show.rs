@@ -3,16 +3,20 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::VerboseFormArguments;
+use crate::peer_arguments::{PeerArguments, refuse_selection};
 use crate::store_filter::FilterArguments;
 use crate::stores::{self, stores_at};
 use crate::terminal::{self, HEADING, styled};
 use crate::verdict::{self, FailOn};
 use crate::{metric_arg, value_enum};
 use fwdlab_model::plan::Rule;
+use fwdlab_results::compare;
 use fwdlab_results::report::{self, Analysis};
 use std::path::{Path, PathBuf};
 
 /// Show the results of stored runs, also while they are being measured.
+///
+/// Also shows a result of another tool (as `compare` reads them), in its unit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,6 +24,7 @@ Examples:
   fwdlab show results/demo --json | jq '.verdicts[] | {candidate, verdict}'
   fwdlab show results/demo --format mail       for a mailing list or a code review
   fwdlab show results/demo --fail-on worse || echo slower
+  fwdlab show iperf3.json                      a result of another tool
   fwdlab show results/archive                  a table of all stores below it, the newest first
   fwdlab show results/archive --firewall pf    which machine forwards how much behind pf
   fwdlab show results/archive --format html >archive.html
@@ -27,7 +32,7 @@ Examples:
   fwdlab show results/archive --filter xeon --full
   fwdlab show results/archive --json           the figures of all of them, as an array")]
 pub(crate) struct Arguments {
-    /// An experiment's directory, its store, or a directory of several
+    /// An experiment's directory, its store, a directory of several, or a file of another tool
     #[arg(value_name = "DIR-or-STORE")]
     path: PathBuf,
     /// For several stores: only those whose path, title or machine contains all of these words
@@ -46,6 +51,8 @@ pub(crate) struct Arguments {
     /// Rule for the value of an imported run [default: as imported]
     #[arg(long, value_name = "RULE", value_parser = value_enum::any::<Rule>())]
     rule: Option<Rule>,
+    #[command(flatten)]
+    peers: PeerArguments,
 }
 
 /// Prints the results.
@@ -53,9 +60,21 @@ pub(crate) struct Arguments {
 /// # Errors
 /// If there is no store, or it can't be read.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let paths = stores_at(&arguments.path);
     let filter = arguments.selected.filter();
     let is_all = arguments.filter.is_none() && filter.is_empty();
+    let selection = arguments.peers.selection();
+    if let Some(contents) = compare::contents(&arguments.path, selection)? {
+        if !is_all || arguments.full || arguments.fail_on.is_some() || arguments.rule.is_some() {
+            let what = "a file of another tool has no variants to select, judge or compute again\n  \
+                        next step: leave out --filter, --full, --fail-on and --rule, or run fwdlab \
+                        compare";
+            return Err(CliError::Mistake(what.to_owned()).into());
+        }
+        arguments.form.print(&contents.document())?;
+        return Ok(Exit::Done);
+    }
+    refuse_selection(selection)?;
+    let paths = stores_at(&arguments.path);
     let shows_each_store = arguments.full
         || arguments.form.is_json()
         || arguments.fail_on.is_some()

@@ -26,6 +26,7 @@ mod ministat;
 mod netns;
 mod new;
 mod output;
+mod peers;
 mod planning;
 mod profile;
 mod refusals;

@@ -72,8 +72,17 @@ pub(super) struct Identity {
     pub(super) quantity: Quantity,
     /// Title of the values, e.g. `bits per second received`.
     pub(super) title: String,
+    /// Name of the benchmark in the file. `None` if the format has no names.
+    pub(super) name: Option<String>,
+    /// True if the name identifies the measurement, so that two names are not comparable.
+    pub(super) is_identified: bool,
+}
+
+impl Identity {
     /// Name of the benchmark if it identifies the measurement.
-    pub(super) benchmark: Option<String>,
+    pub(super) fn benchmark(&self) -> Option<&str> {
+        self.name.as_deref().filter(|_| self.is_identified)
+    }
 }
 
 /// Metadata of an experiment.

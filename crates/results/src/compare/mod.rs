@@ -12,6 +12,7 @@
 mod argument;
 mod beds;
 mod columns;
+mod contents;
 mod counts;
 mod document;
 mod doubts;
@@ -26,6 +27,7 @@ mod results;
 mod sidecar;
 mod stored;
 
+pub use contents::{BenchmarkResult, FileContents, Selection, contents};
 pub use error::CompareError;
 pub use input::Kind;
 pub use results::{InputResult, Results, VariantResult};
@@ -64,7 +66,12 @@ pub struct Question {
 
 impl Question {
     fn choice(&self, has_label: bool) -> Choice<'_> {
-        Choice { only: self.only.as_deref(), column: self.column.as_deref(), has_label }
+        Choice {
+            only: self.only.as_deref(),
+            column: self.column.as_deref(),
+            has_label,
+            is_single_enough: false,
+        }
     }
 }
 

@@ -358,7 +358,7 @@ fn check_peers(inputs: &[Input], pair: &Pair, are_named: bool) -> Result<(), Com
         let next = "give --column with the name of one that both files have";
         return Err(CompareError::question(what, next));
     }
-    if let (Some(one), Some(other)) = (&one.benchmark, &other.benchmark)
+    if let (Some(one), Some(other)) = (one.benchmark(), other.benchmark())
         && one != other
         && !are_named
         && pair.baseline.input != pair.candidate.input

@@ -11,6 +11,16 @@ use std::path::Path;
 /// The first bytes of every SQLite file (<https://www.sqlite.org/fileformat.html>).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
+/// True unless the file at `path` is certainly no store: an empty one may be.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub(super) fn may_be_store(path: &Path) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(SQLITE.len() as u64).read_to_end(&mut start)?;
+    Ok(start.is_empty() || start == SQLITE)
+}
+
 /// Reads the file at `path` and detects its kind; `choice` selects from files of other tools.
 pub(super) fn read(path: &Path, choice: Choice<'_>) -> Result<Input, CompareError> {
     let failed = |source| CompareError::Read { path: path.to_path_buf(), source };

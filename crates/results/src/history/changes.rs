@@ -3,6 +3,7 @@
 use super::ordered::Ordered;
 use super::results::{Change, Detection, Direction, Outlier, PointResult, Segment};
 use crate::format::{percent, signed_percent};
+use crate::quantity::Quantity;
 use crate::stats::change_points::{
     Division, DivisionError, MIN_POINTS, Noise, change_points, change_points_among,
 };
@@ -29,7 +30,7 @@ const APART: f64 = 4.0;
 /// Divides the main line of a series, one of `family` series, and stores the changes in the series.
 pub(super) fn find(series: &mut Ordered, family: usize) {
     let series = &mut series.result;
-    let points = &series.points;
+    let (points, quantity) = (&series.points, &series.quantity);
     let mut line: Vec<usize> = (0..points.len()).filter(|&i| !points[i].patched).collect();
     let latest = line.last().copied();
     let mut division = loop {
@@ -49,7 +50,7 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
         match find_outlier(&division) {
             Some((odd, level)) if line.len() > MIN_POINTS => {
                 let at = line.remove(odd);
-                series.apart.push(outlier_at(points, at, level, latest));
+                series.apart.push(outlier_at((points, quantity), at, level, latest));
             }
             _ => break division,
         }
@@ -61,7 +62,7 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
         let level = division.values.remove(lone);
         division.noise.points.remove(lone);
         let at = line.remove(lone);
-        series.apart.push(outlier_at(points, at, level, latest));
+        series.apart.push(outlier_at((points, quantity), at, level, latest));
         for start in &mut division.change_points {
             *start -= usize::from(*start > lone);
         }
@@ -93,7 +94,7 @@ pub(super) fn find(series: &mut Ordered, family: usize) {
         if size.effect.abs() < THRESHOLD.ln_1p() {
             series.suppressed += 1;
         } else {
-            let change = change(points, &pair[0], &pair[1], size);
+            let change = change((points, quantity), &pair[0], &pair[1], size);
             series.changes.push(Change { holds_among_all, ..change });
         }
     }
@@ -126,13 +127,18 @@ fn logs(points: &[PointResult], line: &[usize]) -> Vec<f64> {
 }
 
 /// The outlier at `at`, relative to the `level` (a logarithm) around it.
-fn outlier_at(points: &[PointResult], at: usize, level: f64, latest: Option<usize>) -> Outlier {
+fn outlier_at(
+    (points, quantity): (&[PointResult], &Quantity),
+    at: usize,
+    level: f64,
+    latest: Option<usize>,
+) -> Outlier {
     let ratio = points[at].median / level.exp();
     Outlier {
         at,
         point: points[at].name(),
         ratio,
-        direction: direction(ratio),
+        direction: direction(ratio, quantity),
         is_latest: Some(at) == latest,
     }
 }
@@ -167,8 +173,11 @@ fn find_outlier(division: &Division) -> Option<(usize, f64)> {
     None
 }
 
-fn direction(ratio: f64) -> Direction {
-    if ratio > 1.0 { Direction::Better } else { Direction::Worse }
+fn direction(ratio: f64, quantity: &Quantity) -> Direction {
+    match (ratio > 1.0) == quantity.is_smaller_better() {
+        true => Direction::Worse,
+        false => Direction::Better,
+    }
 }
 
 /// Segments of the main line, starting at 0 and at each of `starts`.
@@ -243,7 +252,12 @@ fn sizes(logs: &[f64], noise: &Noise, starts: &[usize]) -> Vec<Size> {
         .collect()
 }
 
-fn change(points: &[PointResult], before: &Segment, after: &Segment, size: Size) -> Change {
+fn change(
+    (points, quantity): (&[PointResult], &Quantity),
+    before: &Segment,
+    after: &Segment,
+    size: Size,
+) -> Change {
     let [ratio, low, high] =
         [size.effect, size.effect - size.half, size.effect + size.half].map(f64::exp);
     let change = Change {
@@ -256,7 +270,7 @@ fn change(points: &[PointResult], before: &Segment, after: &Segment, size: Size)
         high,
         n_before: before.n,
         n_after: after.n,
-        direction: direction(ratio),
+        direction: direction(ratio, quantity),
         holds_among_all: true,
         confirmation_needed: true,
         run_again: [before.last_point.clone(), after.first_point.clone()],

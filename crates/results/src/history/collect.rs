@@ -1,5 +1,8 @@
 //! Collects points from stores, and groups them into series.
 
+mod peers;
+mod titles;
+
 use super::agreement;
 use super::changes;
 use super::date::{day_of, day_of_build, iso, rfc3339};
@@ -11,6 +14,7 @@ use super::results::{Counts, Detection, History, PointResult, SeriesResult};
 use super::revision::{Revision, minute};
 use crate::facts::{ARCHIVE, Facts, Filter, named};
 use crate::label::MeasuredOn;
+use crate::quantity::Quantity;
 use crate::report::analysis::{Figures, RunResult, SummaryResult};
 use crate::store::{Contents, Invocation, StoreError};
 use fwdlab_model::plan::Trial;
@@ -20,6 +24,7 @@ use fwdlab_model::{Plan, Variant};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use titles::titles;
 
 /// Name of the factor whose levels are revisions.
 const REVISION: &str = "revision";
@@ -29,6 +34,7 @@ const VERSIONS: usize = 3;
 #[derive(Debug, Default)]
 pub struct Collector {
     stores: usize,
+    files: usize,
     series: BTreeMap<Key, SeriesBuilder>,
     notes: Vec<String>,
 }
@@ -39,7 +45,7 @@ struct Key {
     /// Machine, and the other names of the series.
     name: Vec<String>,
     testbed: String,
-    figure: &'static str,
+    figure: String,
     /// Factors other than the revision, each with its level.
     levels: Vec<(String, String)>,
     /// Settings of the base with the changes of the levels; empty for the archive, whose settings
@@ -53,7 +59,8 @@ struct SeriesBuilder {
     facts: Facts,
     machine: String,
     caption: String,
-    description: &'static str,
+    description: String,
+    quantity: Quantity,
     points: Vec<Found>,
 }
 
@@ -67,9 +74,16 @@ pub(super) struct Found {
     measured: Option<i64>,
     pub(super) point: PointResult,
     version: String,
-    trial: Trial,
+    /// `None` for files of other tools.
+    trial: Option<Trial>,
     /// Traffic settings as text by name.
     traffic: BTreeMap<String, String>,
+}
+
+impl Found {
+    fn duration_ns(&self) -> Option<u64> {
+        self.trial.map(|trial| trial.duration_ns)
+    }
 }
 
 impl Collector {
@@ -169,7 +183,7 @@ impl Collector {
             let key = Key {
                 name: name.clone(),
                 testbed: MeasuredOn::of(figures.testbed.kind, &figures.testbed.caption).to_string(),
-                figure: figures.figure.short(),
+                figure: figures.figure.short().to_owned(),
                 levels: other_levels(plan, variant),
                 settings: if is_archive { BTreeMap::new() } else { settings(plan, variant) },
             };
@@ -177,7 +191,8 @@ impl Collector {
                 facts: Facts::of(&invocation.environment, plan, &[variant]),
                 machine: machine.clone(),
                 caption: figures.testbed.caption.clone(),
-                description: figures.figure.description(),
+                description: figures.figure.description().to_owned(),
+                quantity: Quantity::PACKET_RATE,
                 points: Vec::new(),
             });
             gathered.points.push(Found {
@@ -199,7 +214,7 @@ impl Collector {
                     store: path.to_path_buf(),
                 },
                 version: invocation.fwdlab_version.clone(),
-                trial: plan.trial,
+                trial: Some(plan.trial),
                 traffic: traffic(variant),
             });
         }
@@ -228,6 +243,7 @@ impl Collector {
         let series: Vec<SeriesResult> = series.into_iter().map(|one| one.result).collect();
         History {
             stores: self.stores,
+            files: self.files,
             threshold: changes::THRESHOLD,
             confidence: changes::CONFIDENCE,
             counts: Counts::of(&series),
@@ -336,40 +352,6 @@ fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     }
 }
 
-/// One title per series, all different: series with equal names are distinguished by the settings
-/// in which they differ.
-fn titles<'a>(keys: impl Iterator<Item = &'a Key>) -> Vec<String> {
-    let keys: Vec<&Key> = keys.collect();
-    let short = |key: &Key| {
-        let levels = key.levels.iter().map(|(name, level)| format!("{name} = {level}"));
-        key.name.iter().cloned().chain(levels).collect::<Vec<_>>().join(", ")
-    };
-    let mut groups: BTreeMap<String, Vec<&Key>> = BTreeMap::new();
-    for key in &keys {
-        groups.entry(short(key)).or_default().push(key);
-    }
-    let full = |key: &&Key| {
-        let mut title = short(key);
-        let namesakes = &groups[&title];
-        if namesakes.iter().any(|other| other.testbed != key.testbed) {
-            title += &format!(", testbed = {}", key.testbed);
-        }
-        if namesakes.iter().any(|other| other.figure != key.figure) {
-            title += &format!(", figure = {}", key.figure);
-        }
-        let names: BTreeSet<&String> =
-            namesakes.iter().flat_map(|other| other.settings.keys()).collect();
-        for name in names {
-            let value = key.settings.get(name);
-            if namesakes.iter().any(|other| other.settings.get(name) != value) {
-                title += &format!(", {name} = {}", value.map_or("-", String::as_str));
-            }
-        }
-        title
-    };
-    keys.iter().map(full).collect()
-}
-
 /// A series with its points in the order of revisions, patched ones after their base, points of one
 /// revision by date and store. If revisions are numbered in several ways, or counted per branch,
 /// points are ordered by day.
@@ -401,6 +383,7 @@ fn order_series(key: Key, mut gathered: SeriesBuilder, title: String) -> Ordered
         caption: gathered.caption,
         settings: key.levels.into_iter().collect(),
         figure: gathered.description,
+        quantity: gathered.quantity,
         points,
         detection: Detection::NothingForwarded,
         segments: Vec::new(),
@@ -467,7 +450,7 @@ fn warnings(points: &[Found]) -> Vec<String> {
         let n = versions.len();
         warnings.push(format!("measured with {n} versions of fwdlab: {}{more}", some.join(", ")));
     }
-    if points.windows(2).any(|w| w[0].trial.duration_ns != w[1].trial.duration_ns) {
+    if points.windows(2).any(|w| w[0].duration_ns() != w[1].duration_ns()) {
         warnings.push("measured with trials of different length".to_owned());
     }
     for name in points.first().iter().flat_map(|first| first.traffic.keys()) {

@@ -11,7 +11,6 @@ use crate::format::{listed, percent, signed_percent};
 use crate::plot::Drawing;
 use crate::report::{ReportFile, safe_name};
 use crate::text::Tone;
-use fwdlab_model::units::format_pps;
 use std::collections::BTreeSet;
 
 /// Version of the JSON fields; raised when an existing field is renamed or changes its meaning.
@@ -137,7 +136,9 @@ impl History {
             )
             .numbers("level", |(series, change)| {
                 let segment = series.segments.iter().find(|segment| segment.first == change.at);
-                Cell::text(segment.map_or(String::new(), |segment| format_pps(segment.level)))
+                Cell::text(
+                    segment.map_or(String::new(), |segment| series.quantity.print(segment.level)),
+                )
             })
             .page_only()
             .words("series", |(series, _)| Cell::text(&series.title))
@@ -162,9 +163,9 @@ impl History {
                 None => Cell::None,
             })
             .words("date", |series| day(series, series.points.len().saturating_sub(1)))
-            .numbers("rate there", |series| {
+            .numbers("median there", |series| {
                 let last = series.points.iter().rfind(|point| !point.patched);
-                Cell::text(last.map_or("-".to_owned(), |point| format_pps(point.median)))
+                Cell::text(last.map_or("-".to_owned(), |point| series.quantity.print(point.median)))
             })
             .numbers("changes", |series| Cell::count(series.changes.len()))
             .words("in short", |series| Cell::text(state(series)))
@@ -191,7 +192,7 @@ fn single_point_line(series: &SeriesResult) -> Option<String> {
         "" => String::new(),
         caption => format!(" ({})", caption.trim_end_matches('.')),
     };
-    let (title, rate) = (&series.title, format_pps(point.median));
+    let (title, rate) = (&series.title, series.quantity.print(point.median));
     let date = point.date.as_deref().map(minute).filter(|date| *date != point.name());
     let at = date.map_or(String::new(), |date| format!(", {date}"));
     Some(format!("{title}: {rate} at {}{at}{caption}", point.name()))
@@ -277,9 +278,9 @@ fn section(series: &SeriesResult, figure: Figure, confidence: f64) -> Vec<Block>
         })
         .keys(&["date"])
         .numbers("runs", |point| Cell::count(point.n))
-        .numbers("median", |point| Cell::rate(point.median))
-        .numbers("minimum", |point| Cell::rate(point.min))
-        .numbers("maximum", |point| Cell::rate(point.max))
+        .numbers("median", |point| series.quantity.cell(point.median))
+        .numbers("minimum", |point| series.quantity.cell(point.min))
+        .numbers("maximum", |point| series.quantity.cell(point.max))
         .words("", |point| {
             let shown = if point.patched { "patched" } else { "" };
             Cell::Values(shown.into(), vec![point.patched.into()])
@@ -367,8 +368,14 @@ fn totals(history: &History) -> Inline {
     let counts = history.counts;
     let plural =
         |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-    let mut parts = vec![
-        plural(history.stores, "store", "stores"),
+    let mut parts = Vec::new();
+    if history.stores > 0 || history.files == 0 {
+        parts.push(plural(history.stores, "store", "stores"));
+    }
+    if history.files > 0 {
+        parts.push(plural(history.files, "file of other tools", "files of other tools"));
+    }
+    parts.extend([
         plural(counts.series, "series", "series"),
         match counts.changes {
             0 => "no changes found".to_owned(),
@@ -379,7 +386,7 @@ fn totals(history: &History) -> Inline {
                 counts.worse
             ),
         },
-    ];
+    ]);
     if counts.suppressed > 0 {
         let size = percent(history.threshold, 1);
         parts.push(format!("{} below {size} not listed", counts.suppressed));
@@ -431,7 +438,7 @@ fn outlier_advice(apart: &Outlier) -> String {
 fn status(series: &SeriesResult) -> String {
     let now = series.segments.last().map(|segment| {
         let since = format!("since {} ({} points)", segment.first_point, segment.n);
-        format!("{} {since}", format_pps(segment.level))
+        format!("{} {since}", series.quantity.print(segment.level))
     });
     let small = match series.suppressed {
         0 => String::new(),
@@ -442,7 +449,7 @@ fn status(series: &SeriesResult) -> String {
         (Detection::TooShort { points, need }, _) => {
             let last = series.points.iter().rfind(|point| !point.patched);
             let last = last.map_or(String::new(), |point| {
-                format!("; the last is {} at {}", format_pps(point.median), point.name())
+                format!("; the last is {} at {}", series.quantity.print(point.median), point.name())
             });
             format!("too short to look for changes: {points} of at least {need} points{last}")
         }

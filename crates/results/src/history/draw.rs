@@ -2,7 +2,7 @@
 
 use super::results::{PointResult, SeriesResult};
 use crate::format::percent;
-use crate::plot::{ChangeMark, Draw, Drawing, Level, Quantity, RevisionPoint, Revisions};
+use crate::plot::{ChangeMark, Draw, Drawing, Level, RevisionPoint, Revisions};
 
 /// Draws the series over its revisions.
 pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {
@@ -36,7 +36,7 @@ pub(super) fn drawing(series: &SeriesResult, threshold: f64) -> Drawing {
             .iter()
             .map(|change| ChangeMark { at: change.at, effect: change.ratio - 1.0 })
             .collect(),
-        quantity: Quantity::Rate,
+        quantity: series.quantity.plotted(),
         footnote: (!notes.is_empty()).then(|| notes.join(" ")),
     };
     figure.drawing()

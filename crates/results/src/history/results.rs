@@ -1,5 +1,6 @@
 //! Results of a history, independent of the output format.
 
+use crate::quantity::Quantity;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 pub struct History {
     /// Number of stores read.
     pub stores: usize,
+    /// Number of files of other tools read.
+    pub files: usize,
     /// Threshold below which changes are counted but not listed, as a ratio (0.01 = 1 %).
     pub threshold: f64,
     /// Confidence of the intervals in percent.
@@ -34,9 +37,9 @@ pub struct Counts {
     pub cant_tell: usize,
     /// Changes listed.
     pub changes: usize,
-    /// Changes after which the rate is higher.
+    /// Changes for the better.
     pub better: usize,
-    /// Changes after which the rate is lower.
+    /// Changes for the worse.
     pub worse: usize,
     /// Changes found but not listed, because they are below the threshold.
     pub suppressed: usize,
@@ -58,7 +61,10 @@ pub struct SeriesResult {
     /// Factors other than the revision: level label by factor name.
     pub settings: BTreeMap<String, String>,
     /// Metric of a run.
-    pub figure: &'static str,
+    pub figure: String,
+    /// Unit of all values, and direction of improvement.
+    #[serde(rename = "unit")]
+    pub(crate) quantity: Quantity,
     /// All points in the order of revisions, patched ones after their base.
     pub points: Vec<PointResult>,
     /// Outcome of the search for changes.
@@ -76,7 +82,7 @@ pub struct SeriesResult {
     pub warnings: Vec<String>,
 }
 
-/// One variant at one revision; rates in packets per second.
+/// One variant at one revision; values in the unit of the series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointResult {
     /// The revision.
@@ -91,9 +97,9 @@ pub struct PointResult {
     pub values: Vec<f64>,
     /// Median of the runs.
     pub median: f64,
-    /// Slowest run.
+    /// Smallest value.
     pub min: f64,
-    /// Fastest run.
+    /// Largest value.
     pub max: f64,
     /// Number of runs.
     pub n: usize,
@@ -106,7 +112,7 @@ pub struct PointResult {
     /// among points of other series.
     #[serde(skip)]
     pub recent: i64,
-    /// The store.
+    /// The store or file.
     pub store: PathBuf,
 }
 
@@ -159,7 +165,7 @@ pub struct Segment {
     pub last_point: String,
     /// Number of points, without patched ones and outliers.
     pub n: usize,
-    /// Geometric mean of the points' medians, packets per second.
+    /// Geometric mean of the points' medians, in the unit of the series.
     pub level: f64,
 }
 
@@ -218,9 +224,9 @@ pub struct Outlier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// The rate rises.
+    /// The rate rises, or the time falls.
     Better,
-    /// The rate falls.
+    /// The rate falls, or the time rises.
     Worse,
 }
 

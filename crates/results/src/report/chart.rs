@@ -126,9 +126,7 @@ fn right_axis(analysis: &Analysis) -> Option<RightAxis> {
 fn chart(analysis: &Analysis, x_label: &str, x: XAxis, series: Vec<Series>, what: &str) -> Chart {
     let ends = match quantity(analysis) {
         Quantity::Rate | Quantity::Load => "the slowest and the fastest",
-        Quantity::Instructions | Quantity::Loss | Quantity::Frames | Quantity::Connections => {
-            "the least and the most"
-        }
+        _ => "the least and the most",
     };
     let what = format!("Medians of the runs with {ends}; per run: {what}.");
     let footnote = match analysis.core.testbed.caption.trim_end_matches('.') {

@@ -9,7 +9,6 @@ use crate::format::percent;
 use crate::quantity::Quantity;
 use crate::stats::{Scope, Verdict};
 use crate::text::Tone;
-use fwdlab_model::units::format_pps;
 use serde_json::json;
 
 /// First columns of the verdict table in machine-readable output.
@@ -253,10 +252,7 @@ pub(crate) fn variants_in<'t, T>(
         .with_words(move |variant, row| {
             let text = of(variant).1.map_or("no runs yet".to_owned(), |summary| {
                 let cv = summary.cv.map_or("-".to_owned(), |cv| percent(cv, 1));
-                let median = match quantity.is_packet_rate() {
-                    true => format_pps(summary.median),
-                    false => quantity.print(summary.median),
-                };
+                let median = quantity.print(summary.median);
                 format!("{median} (n = {}, CV {cv})", summary.n)
             });
             row.words.push(text);

@@ -17,6 +17,8 @@ pub(in crate::compare) struct Choice<'a> {
     pub(in crate::compare) column: Option<&'a str>,
     /// True if an argument names a benchmark of the file, which may be a secondary one.
     pub(in crate::compare) has_label: bool,
+    /// True if one run suffices: nothing is compared.
+    pub(in crate::compare) is_single_enough: bool,
 }
 
 /// Reads the file as an input if it is of a known format. `None` for any other text.
@@ -87,7 +89,9 @@ fn select(
         };
         return Err(error(what, "measure again".to_owned()));
     };
-    if let ([only], true) = (kept.as_slice(), first.values.len() < 2) {
+    if let ([only], true, false) =
+        (kept.as_slice(), first.values.len() < 2, choice.is_single_enough)
+    {
         let of =
             only.name.as_deref().map_or(String::new(), |name| format!(" of {}", excerpt(name)));
         let parts = reading.parts.map_or(String::new(), |(kind, parts)| {
@@ -156,7 +160,8 @@ impl Benchmark {
         Identity {
             quantity: self.quantity.clone(),
             title: self.title(),
-            benchmark: self.name.clone().filter(|_| self.is_identity),
+            name: self.name.clone(),
+            is_identified: self.is_identity,
         }
     }
 }

@@ -1,0 +1,124 @@
+//! Results of other tools in `fwdlab show` and `fwdlab history`.
+
+use crate::support::{INSTANT, Lab};
+use serde_json::{Value, json};
+
+/// A file of hyperfine with two commands of these median times in seconds.
+fn hyperfine(times: [f64; 2]) -> String {
+    let result = |(command, median): (&str, f64)| json!({ "command": command, "times": [0.99 * median, median, 1.01 * median] });
+    let results: Vec<Value> = ["lookup", "insert"].into_iter().zip(times).map(result).collect();
+    json!({ "results": results }).to_string()
+}
+
+/// A test of iperf3 that received so many bits per second, in seconds that are parts of it.
+fn iperf3(bits: f64) -> String {
+    let sum = json!({ "seconds": 10.0, "bytes": bits, "bits_per_second": bits });
+    json!({
+        "start": { "test_start": { "protocol": "UDP", "num_streams": 1 } },
+        "intervals": [{ "sum": { "bits_per_second": 1.0 } }, { "sum": { "bits_per_second": 2.0 } }],
+        "end": { "sum_received": sum, "sum_sent": sum },
+    })
+    .to_string()
+}
+
+#[test]
+fn show_prints_the_runs_of_another_tool_in_its_unit() {
+    let lab = Lab::new(INSTANT);
+    lab.write("times.json", &hyperfine([0.25, 0.002]));
+    let shown = lab.fwdlab(&["show", "times.json"]).expect(0).stdout;
+    for expected in ["times.json (hyperfine)", "lookup", "250 ms", "2.00 ms", "6 runs"] {
+        assert!(shown.contains(expected), "no {expected:?} in\n{shown}");
+    }
+    let only = ["show", "times.json", "--only", "insert", "--json"];
+    let json = lab.fwdlab(&only).expect(0).json();
+    assert_eq!(json["benchmarks"][0]["values"], json!([0.00198, 0.002, 0.00202]));
+    assert_eq!((&json["benchmarks"][0]["unit"], &json["tool"]), (&"s".into(), &"hyperfine".into()));
+    assert!(json["notes"].to_string().contains("left out: 3 runs of 1 other benchmarks"), "{json}");
+    // One run has no scatter, but a value; seconds are no runs.
+    lab.write("one.json", &iperf3(9.4e9));
+    let one = lab.fwdlab(&["show", "one.json", "--json"]).expect(0).json();
+    assert_eq!(one["benchmarks"][0]["values"], json!([9.4e9]));
+    assert!(one["notes"][0].as_str().unwrap().contains("1 runs of `UDP` (2 intervals)"), "{one}");
+}
+
+#[test]
+fn show_and_history_refuse_files_and_options_without_a_meaning() {
+    let lab = Lab::new(INSTANT);
+    lab.write("times.json", &hyperfine([1.0, 2.0]));
+    lab.write("list.pps", "1\n2\n3\n");
+    lab.write("cut.json", &hyperfine([1.0, 2.0])[..40]);
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    for (arguments, expected) in [
+        (&["show", "list.pps"][..], "neither a store nor a result of another tool"),
+        (&["history", "list.pps"], "neither a store nor a result of another tool"),
+        (&["show", "cut.json"], "ends within JSON value 1"),
+        (&["history", "times.json", "cut.json"], "ends within JSON value 1"),
+        (&["show", "times.json", "--fail-on", "worse"], "leave out --filter, --full, --fail-on"),
+        (&["show", "times.json", "--only", "lookpu"], "did you mean `lookup`?"),
+        (&["show", "results/x", "--only", "lookup"], "--only and --column select from files"),
+        (&["history", "results/x", "--column", "b"], "--only and --column select from files"),
+    ] {
+        let ended = lab.fwdlab(arguments).expect(2);
+        let text = ended.stderr.replace("\n ", " ");
+        assert!(text.contains(expected), "{arguments:?}: no {expected:?} in\n{}", ended.stderr);
+    }
+}
+
+#[test]
+fn history_orders_files_by_the_revision_in_their_names() {
+    let lab = Lab::new(INSTANT);
+    let mut names = Vec::new();
+    for minor in 0..12 {
+        // One command becomes slower with 6.8, the other one does not change.
+        let wobble = 1.0 + f64::from(minor % 3) / 1000.0;
+        let slow = if minor < 8 { 1.0 } else { 1.1 };
+        let name = format!("v6.{minor}.0.json");
+        lab.write(&name, &hyperfine([slow * wobble, 0.5 * wobble]));
+        names.push(name);
+    }
+    // A shell sorts 6.10 before 6.2.
+    names.sort();
+    let arguments: Vec<&str> =
+        ["history"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let json = lab.fwdlab(&[&arguments[..], &["--json"]].concat()).expect(0).json();
+    assert_eq!((&json["files"], &json["stores"]), (&12.into(), &0.into()));
+    let series = json["series"].as_array().expect("series");
+    let titles: Vec<&str> = series.iter().map(|one| one["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["hyperfine, insert, seconds", "hyperfine, lookup, seconds"]);
+    assert_eq!(series[0]["changes"], json!([]), "{}", series[0]);
+    let points = series[1]["points"].as_array().unwrap();
+    assert_eq!((&points[2]["revision"], &points[10]["n"]), (&"v6.2.0".into(), &3.into()));
+    let change = &series[1]["changes"][0];
+    assert_eq!((&change["before"], &change["after"]), (&"v6.7.0".into(), &"v6.8.0".into()));
+    // More seconds are worse.
+    assert_eq!((&change["direction"], &series[1]["unit"]), (&"worse".into(), &"s".into()));
+    let text = lab.fwdlab(&[&arguments[..], &["--fail-on", "worse"]].concat()).expect(1).stdout;
+    assert!(text.contains("12 files of other tools; 2 series; 1 change"), "{text}");
+    assert!(text.contains("1.10 s") && !text.contains("pps"), "{text}");
+    lab.fwdlab(&[&arguments[..], &["--out", "page"]].concat()).expect(0);
+    let figure =
+        lab.files("page").remove("history-hyperfine-lookup-seconds.svg").expect("a figure");
+    let figure = String::from_utf8(figure).unwrap();
+    assert!(figure.contains("time") && !figure.contains("pps"), "{figure}");
+}
+
+#[test]
+fn history_separates_tools_and_quantities() {
+    let lab = Lab::new(INSTANT);
+    lab.write("a.json", &hyperfine([1.0, 2.0]));
+    lab.write("b.json", &iperf3(9.4e9));
+    lab.write("c.json", &format!("{}{}", iperf3(9.4e9), iperf3(9.2e9)));
+    let json = lab.fwdlab(&["history", "a.json", "b.json", "c.json", "--json"]).expect(0).json();
+    let series: Vec<(&str, usize)> = json["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["title"].as_str().unwrap(), one["points"].as_array().unwrap().len()))
+        .collect();
+    let expected = [
+        ("hyperfine, insert, seconds", 1),
+        ("hyperfine, lookup, seconds", 1),
+        ("iperf3, UDP, bits per second received", 2),
+    ];
+    assert_eq!(series, expected);
+}
