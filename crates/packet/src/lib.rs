@@ -24,7 +24,7 @@ pub use address::{Family, Flows, Side};
 pub use prepared::PreparedFlows;
 pub use size::FrameSize;
 pub use stamp::{Phase, Stamp};
-pub use stream::Stream;
+pub use stream::{Endpoints, Stream};
 pub use template::Template;
 pub use writer::{FrameWriter, Turns};
 

@@ -4,24 +4,19 @@
 //! checksums and the stamp. [`Template::frame`] is the straightforward reference; the BPF sender
 //! does the same from [`Template::sums`].
 
-use crate::address::{Family, Flows, MAX_ADDRESSES, Side, flow_address, flow_base};
+use crate::address::{Family, Flows, MAX_ADDRESSES};
 use crate::checksum;
 use crate::size::{FCS_BYTES, FrameSize, SizeTurns};
 use crate::stamp::{self, Stamp};
-use crate::stream::Stream;
+pub use crate::stream::{DESTINATION_PORT, SOURCE_PORT, TTL};
+use crate::stream::{Endpoints, Stream};
 use std::net::IpAddr;
 
-/// UDP ports of RFC 2544 appendix C.2.6.4 (source 0xC020, destination 7, echo).
-pub const SOURCE_PORT: u16 = 0xc020;
-/// See [`SOURCE_PORT`].
-pub const DESTINATION_PORT: u16 = 7;
 /// Source port of a flood's packets, so that none has the 5-tuple of a measured packet.
 pub const FLOOD_PORT: u16 = SOURCE_PORT + 1;
 /// Maximum number of flows that a flood can open one by one: a stamp's 24 bits, minus the addresses
 /// of a range that remain if the number is not a product.
 pub const FLOOD_FLOWS: u64 = 16_000_000;
-/// Time to live and hop limit of sent packets.
-pub const TTL: u8 = 64;
 
 const ETHERNET: usize = 14;
 const UDP: usize = 8;
@@ -31,8 +26,7 @@ const PROTOCOL_UDP: u8 = 17;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     family: Family,
-    /// Side of the source and of the destination.
-    sides: [Side; 2],
+    endpoints: Endpoints,
     flows: Flows,
     run_id: u32,
     size: FrameSize,
@@ -65,14 +59,17 @@ impl Template {
     /// Lays out the frame of a stream, with the run's identity.
     ///
     /// # Panics
-    /// If the stream's `frame_size` is below [`Template::smallest_frame`]: the plan raises it.
+    /// If the stream's `frame_size` is below [`Template::smallest_frame`], or its endpoints are of
+    /// another family: the plan prevents both.
     pub fn new(
         stream: &Stream,
         run_id: u32,
         source_mac: [u8; 6],
         destination_mac: [u8; 6],
     ) -> Template {
-        let Stream { family, frame_size: size, flows } = *stream;
+        let Stream { family, frame_size: size, flows, .. } = *stream;
+        let endpoints = stream.endpoints();
+        assert!(endpoints.are_of(family), "{endpoints:?} of {family}");
         assert!(size.least() >= Template::smallest_frame(family), "a frame of {size}");
         let length = usize::from(size.most() - FCS_BYTES);
         let mut bytes = vec![0; length];
@@ -89,7 +86,7 @@ impl Template {
                 bytes[14] = 0x45;
                 bytes[16..18].copy_from_slice(&lengths.ip);
                 bytes[20] = 0x40; // don't fragment
-                bytes[22] = TTL;
+                bytes[22] = endpoints.ttl;
                 bytes[23] = PROTOCOL_UDP;
                 ETHERNET + 20
             }
@@ -98,16 +95,15 @@ impl Template {
                 bytes[14] = 0x60;
                 bytes[18..20].copy_from_slice(&lengths.ip);
                 bytes[20] = PROTOCOL_UDP;
-                bytes[21] = TTL;
+                bytes[21] = endpoints.ttl;
                 ETHERNET + 40
             }
         };
-        bytes[udp..udp + 2].copy_from_slice(&SOURCE_PORT.to_be_bytes());
-        bytes[udp + 2..udp + 4].copy_from_slice(&DESTINATION_PORT.to_be_bytes());
+        bytes[udp..udp + 2].copy_from_slice(&endpoints.source_port.to_be_bytes());
+        bytes[udp + 2..udp + 4].copy_from_slice(&endpoints.destination_port.to_be_bytes());
         bytes[udp + 4..udp + 6].copy_from_slice(&lengths.udp);
         let turns = size.turns(flows.count());
-        let sides = [Side::Sender, Side::Receiver];
-        let mut template = Template { family, sides, flows, run_id, size, turns, bytes };
+        let mut template = Template { family, endpoints, flows, run_id, size, turns, bytes };
         template.write_prefixes();
         template
     }
@@ -116,7 +112,7 @@ impl Template {
     /// and destination, addresses and ports, are swapped.
     pub fn answers(&self, source_mac: [u8; 6], destination_mac: [u8; 6]) -> Template {
         let mut answers = self.clone();
-        answers.sides.reverse();
+        answers.endpoints = self.endpoints.swapped();
         answers.flows =
             Flows { sources: self.flows.destinations, destinations: self.flows.sources };
         answers.turns = self.size.turns(answers.flows.count());
@@ -151,8 +147,11 @@ impl Template {
         let flows = Flows { sources: packets.div_ceil(destinations), destinations };
         let mac = |at: usize| std::array::from_fn(|byte| self.bytes[at + byte]);
         let id = !self.run_id;
-        let mut flood =
-            Template::new(&Stream::new(self.family, self.size, flows), id, mac(6), mac(0));
+        let stream = Stream {
+            endpoints: Some(self.endpoints),
+            ..Stream::new(self.family, self.size, flows)
+        };
+        let mut flood = Template::new(&stream, id, mac(6), mac(0));
         let udp = flood.udp_offset();
         flood.bytes[udp..udp + 2].copy_from_slice(&FLOOD_PORT.to_be_bytes());
         flood
@@ -238,8 +237,7 @@ impl Template {
 
     /// Returns the last 32 bits of the first source and destination address, in host order.
     pub fn bases(&self) -> (u32, u32) {
-        let [from, to] = self.sides;
-        (flow_base(self.family, from), flow_base(self.family, to))
+        self.endpoints.lows()
     }
 
     /// Returns the sums of the constant words.
@@ -301,15 +299,19 @@ impl Template {
             Family::Inet6 => 22,
         };
         let mut at = offset;
-        let [from, to] = self.sides;
-        for (side, index) in [(from, source), (to, destination)] {
-            match flow_address(self.family, side, index) {
-                IpAddr::V4(a) => {
-                    self.bytes[at..at + 4].copy_from_slice(&a.octets());
+        let (first_source, first_destination) = self.bases();
+        let lows = [first_source.wrapping_add(source), first_destination.wrapping_add(destination)];
+        for (first, low) in
+            [self.endpoints.source, self.endpoints.destination].into_iter().zip(lows)
+        {
+            match first {
+                IpAddr::V4(_) => {
+                    self.bytes[at..at + 4].copy_from_slice(&low.to_be_bytes());
                     at += 4;
                 }
-                IpAddr::V6(a) => {
-                    self.bytes[at..at + 16].copy_from_slice(&a.octets());
+                IpAddr::V6(first) => {
+                    self.bytes[at..at + 12].copy_from_slice(&first.octets()[..12]);
+                    self.bytes[at + 12..at + 16].copy_from_slice(&low.to_be_bytes());
                     at += 16;
                 }
             }
@@ -318,142 +320,4 @@ impl Template {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-    use proptest::prelude::*;
-
-    fn template(family: Family, size: impl Into<FrameSize>) -> Template {
-        let flows = Flows { sources: 1000, destinations: 1000 };
-        Template::new(
-            &Stream::new(family, size, flows),
-            0xdead_beef,
-            [2, 0, 0, 0, 0, 1],
-            [2, 0, 0, 0, 0, 2],
-        )
-    }
-
-    fn stamp(sequence: u32, flow: u32) -> Stamp {
-        Stamp { run_id: 0xdead_beef, sender: 3, phase: 1, flow, sequence, time_ns: 77 }
-    }
-
-    fn check(
-        family: Family,
-        size: impl Into<FrameSize>,
-        source: u32,
-        destination: u32,
-        sequence: u32,
-    ) {
-        let t = template(family, size);
-        let stamp = stamp(sequence, t.flow(source, destination));
-        let frame = t.frame(source, destination, &stamp);
-        assert_eq!(frame.len(), t.length(sequence));
-        assert_eq!(Stamp::parse_frame(&frame), Some(stamp));
-        let packet = SlicedPacket::from_ethernet(&frame).expect("etherparse reads it");
-        let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("not UDP") };
-        let expected = match packet.net {
-            Some(NetSlice::Ipv4(ip)) => {
-                let header = ip.header().to_header();
-                assert_eq!(header.header_checksum, header.calc_header_checksum());
-                assert_eq!(
-                    IpAddr::V4(header.destination.into()),
-                    flow_address(family, Side::Receiver, destination)
-                );
-                udp.to_header().calc_checksum_ipv4(&header, udp.payload()).expect("checksum")
-            }
-            Some(NetSlice::Ipv6(ip)) => {
-                let header = ip.header().to_header();
-                assert_eq!(
-                    IpAddr::V6(header.source.into()),
-                    flow_address(family, Side::Sender, source)
-                );
-                udp.to_header().calc_checksum_ipv6(&header, udp.payload()).expect("checksum")
-            }
-            _ => panic!("neither IPv4 nor IPv6"),
-        };
-        assert_eq!(udp.checksum(), expected);
-
-        // The constant sums plus the changing words give the same checksum.
-        let mut sums = t.sums();
-        if t.size().is_mix() {
-            let lengths = Template::lengths_of(family, frame.len());
-            sums.udp = checksum::add(checksum::add(sums.udp, &lengths.udp), &lengths.udp);
-            sums.ip = checksum::add(sums.ip, &lengths.ip);
-        }
-        let (s, d) = t.bases();
-        let changing = |sum: u32| {
-            let sum = checksum::add(sum, &(s + source).to_be_bytes());
-            checksum::add(sum, &(d + destination).to_be_bytes())
-        };
-        let at = t.stamp_offset();
-        let udp_sum = checksum::add(changing(sums.udp), &frame[at + 6..at + 18]);
-        let udp_check = checksum::finish(udp_sum);
-        let field = &frame[t.udp_offset() + 6..t.udp_offset() + 8];
-        assert!(field == udp_check || (udp_check == [0, 0] && field == [0xff, 0xff]));
-        if family == Family::Inet {
-            assert_eq!(frame[24..26], checksum::finish(changing(sums.ip)));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn frames_are_correct(v6: bool, size in 84u16..=1518, source in 0u32..1000,
-                              destination in 0u32..1000, sequence: u32) {
-            let family = if v6 { Family::Inet6 } else { Family::Inet };
-            check(family, size, source, destination, sequence);
-        }
-    }
-
-    #[test]
-    fn frames_of_a_mix_are_correct() {
-        let mix = FrameSize::parse("imix").expect("known");
-        for sequence in 0..40 {
-            check(Family::Inet, mix, 3, 7, sequence);
-            check(Family::Inet6, mix.at_least(84), 3, 7, sequence);
-        }
-    }
-
-    #[test]
-    fn flood_flows_are_distinct_from_each_other_and_the_traffic() {
-        let t = template(Family::Inet, 64);
-        for packets in [1, 999, 70_000, 3_000_000, FLOOD_FLOWS, u64::MAX] {
-            let flood = t.flood(packets);
-            let flows = u64::from(flood.flows().sources) * u64::from(flood.flows().destinations);
-            assert!(flows >= packets.min(FLOOD_FLOWS) && flows < 1 << 24, "{packets}: {flows}");
-            let Flows { sources, destinations } = flood.flows();
-            assert!(sources <= MAX_ADDRESSES && destinations <= MAX_ADDRESSES, "{packets}");
-        }
-        for (family, size) in [(Family::Inet, 64), (Family::Inet6, 84)] {
-            let t = template(family, size);
-            let flood = t.flood(1000);
-            let stamp = Stamp { run_id: flood.run_id(), ..stamp(7, 0) };
-            let (traffic, other) = (t.frame(0, 0, &stamp), flood.frame(0, 0, &stamp));
-            let udp = t.udp_offset();
-            assert_ne!(traffic[udp..udp + 2], other[udp..udp + 2], "its port");
-            assert_eq!((traffic.len(), &traffic[..udp]), (other.len(), &other[..udp]), "all else");
-            assert!(
-                (t.run_id() ^ flood.run_id()).count_ones() > crate::arrivals::verify::NEAR_BITS
-            );
-            let packet = SlicedPacket::from_ethernet(&other).expect("etherparse reads it");
-            let Some(TransportSlice::Udp(read)) = packet.transport else { panic!("not UDP") };
-            let check = match packet.net {
-                Some(NetSlice::Ipv4(ip)) => {
-                    let ip = ip.header().to_header();
-                    read.to_header().calc_checksum_ipv4(&ip, read.payload())
-                }
-                Some(NetSlice::Ipv6(ip)) => {
-                    let ip = ip.header().to_header();
-                    read.to_header().calc_checksum_ipv6(&ip, read.payload())
-                }
-                _ => panic!("neither IPv4 nor IPv6"),
-            };
-            assert_eq!(read.checksum(), check.expect("a checksum"));
-        }
-    }
-
-    #[test]
-    fn smallest_frames_are_correct() {
-        check(Family::Inet, 64, 19, 99, u32::MAX);
-        check(Family::Inet6, 84, 19, 99, u32::MAX);
-    }
-}
+mod tests;

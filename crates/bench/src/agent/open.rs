@@ -120,8 +120,14 @@ fn check(order: &SendOrder) -> Result<(), BenchError> {
 
 /// Validates frame size and flows.
 fn check_packets(stream: &Stream) -> Result<(), BenchError> {
-    let Stream { family, frame_size: size, flows: Flows { sources, destinations } } = *stream;
+    let Stream { family, frame_size: size, flows: Flows { sources, destinations }, .. } = *stream;
     let refused = |why: String| Err(BenchError::Refused(why));
+    if !stream.endpoints().are_of(family) {
+        return refused(format!("the addresses are not of {}", family.name()));
+    }
+    if !stream.endpoints().have_room_for(stream.flows) {
+        return refused("the addresses of the flows go beyond the last address".into());
+    }
     let smallest = Template::smallest_frame(family);
     if size.least() < smallest {
         return refused(format!(

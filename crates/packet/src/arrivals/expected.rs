@@ -5,7 +5,7 @@ use crate::address::Family;
 use crate::checksum;
 use crate::size::FCS_BYTES;
 use crate::stamp::{self, Stamp};
-use crate::template::{TTL, Template};
+use crate::template::Template;
 
 /// Properties of a run's packets that are known before they arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Pattern {
         let template = &expected.template;
         let (family, at) = (template.family(), offsets(template.family()));
         let mut bytes = template.bytes().to_vec();
-        bytes[at.ttl] = TTL.saturating_sub(expected.hops);
+        bytes[at.ttl] = bytes[at.ttl].saturating_sub(expected.hops);
         let ip_sum = match family {
             Family::Inet => checksum::add(0, &bytes[14..34]),
             Family::Inet6 => 0,
