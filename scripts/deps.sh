@@ -50,6 +50,7 @@ slurmd              slurmd                  cli
 sbatch              slurm-client            cli
 munged              munge                   cli
 venv:duckdb         python3-venv            cli
+venv:snappi         python3-venv            cli
 ping                iputils-ping            clients
 arping              iputils-arping          clients
 traceroute          traceroute              clients

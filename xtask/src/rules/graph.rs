@@ -17,6 +17,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("generator", &["host", "model", "packet", "netio"]),
     ("bench", &["host", "dut", "generator", "model", "packet", "netio", "search", "stats", "vm"]),
     ("routerd", &["model", "packet", "netio", "router"]),
+    ("otg", &["model", "packet", "netio", "bench"]),
     ("document", &["model", "stats"]),
     ("store", &["model", "stats"]),
     ("profile", &["model", "stats", "document", "store"]),
@@ -30,7 +31,7 @@ const GRAPH: &[(&str, &[&str])] = &[
         "fwdlab",
         &[
             "model", "packet", "netio", "router", "routerd", "bench", "results", "archive",
-            "export", "search", "vm",
+            "export", "search", "vm", "otg",
         ],
     ),
 ];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// Variables that tests read, with their default path below the root.
 const DEFAULTS: &[(&str, &str)] = &[
     ("FWDLAB_DUCKDB", "target/duckdb/bin/python"),
+    ("FWDLAB_SNAPPI", "target/snappi/bin/python"),
     ("FWDLAB_LABGRID", "target/labgrid"),
     ("FWDLAB_KERNELS", "target/kernels"),
 ];

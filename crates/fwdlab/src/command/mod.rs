@@ -27,6 +27,8 @@ pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod ministat;
 pub(crate) mod new;
+#[cfg(target_os = "linux")]
+pub(crate) mod otg;
 pub(crate) mod plan;
 pub(crate) mod profile;
 #[cfg(target_os = "linux")]
@@ -192,6 +194,9 @@ pub(crate) enum Command {
     /// MAC.
     Receive(receive::Arguments),
     #[cfg(target_os = "linux")]
+    /// Serve the Open Traffic Generator API with fwdlab's sender and receiver
+    Otg(otg::Arguments),
+    #[cfg(target_os = "linux")]
     /// Draw and check a laboratory of several machines
     #[command(subcommand)]
     Lab(lab::Command),
@@ -273,6 +278,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         #[cfg(target_os = "linux")]
         Command::Receive(arguments) => receive::execute(&arguments),
         #[cfg(target_os = "linux")]
+        Command::Otg(arguments) => otg::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Lab(command) => lab::execute(&command),
         #[cfg(target_os = "linux")]
         Command::Doctor(arguments) => doctor::execute(&arguments),
@@ -300,7 +307,7 @@ fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
         "ab" | "bench" | "bisect" | "count" | "datasheet" | "doctor" | "kernels" | "lab"
-        | "receive" | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
+        | "otg" | "receive" | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

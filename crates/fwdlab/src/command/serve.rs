@@ -46,12 +46,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Err(CliError::Mistake(what).into());
     }
     let stop = Stop::on_signals().context("listening to signals")?;
-    let listener = TcpListener::bind(listen).map_err(|error| {
-        CliError::Environment(format!(
-            "can't listen on {listen}: {error}\n  next step: choose another with --listen, e.g. \
-             --listen 127.0.0.1:0 for any free port"
-        ))
-    })?;
+    let listener = self::listen(*listen)?;
     let bound = listener.local_addr()?;
     let access = Access::at(bound.ip())?;
     terminal::print(&format!("http://{bound}/{}", access.query()))?;
@@ -59,8 +54,21 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Binds the address.
+///
+/// # Errors
+/// An unmet requirement if the address can't be used.
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).map_err(|error| {
+        CliError::Environment(format!(
+            "can't listen on {address}: {error}\n  next step: choose another with --listen, e.g. \
+             --listen 127.0.0.1:0 for any free port"
+        ))
+    })
+}
+
 /// Parses an address, a port, or both.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     const PORT: u16 = 8080;
     if let Ok(port) = text.parse() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());

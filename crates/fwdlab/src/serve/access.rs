@@ -7,6 +7,8 @@ use std::net::IpAddr;
 const TOKEN: usize = 16;
 /// Name of token and cookie.
 const NAME: &str = "token";
+/// Refusal of a request by another name than loopback's.
+const FOREIGN: &str = "ask by the address 127.0.0.1, [::1] or localhost";
 
 /// The access rule of a server.
 #[derive(Clone, Debug)]
@@ -45,6 +47,35 @@ impl Access {
         self.token.as_ref().map_or(String::new(), |token| format!("?{NAME}={token}"))
     }
 
+    /// The path below which clients of an API send their requests, e.g. `/TOKEN`; empty on
+    /// loopback.
+    pub(crate) fn prefix(&self) -> String {
+        self.token.as_ref().map_or(String::new(), |token| format!("/{token}"))
+    }
+
+    /// The path of an API request below [`Access::prefix`], without its query.
+    ///
+    /// # Errors
+    /// The reason for refusing the request.
+    pub(crate) fn path_of(&self, host: Option<String>, url: &str) -> Result<String, &'static str> {
+        let path = url.split('?').next().unwrap_or_default();
+        let Some(token) = &self.token else {
+            return match host.as_deref().is_none_or(names_loopback) {
+                true => Ok(path.to_owned()),
+                false => Err(FOREIGN),
+            };
+        };
+        let (given, rest) = path
+            .strip_prefix('/')
+            .unwrap_or(path)
+            .split_at_checked(token.len())
+            .unwrap_or_default();
+        match is_same(given, token) {
+            true => Ok(rest.to_owned()),
+            false => Err("use the URL with the token that fwdlab printed"),
+        }
+    }
+
     /// Decides about a request.
     pub(super) fn admits(
         &self,
@@ -57,7 +88,7 @@ impl Access {
             // requests carry that name.
             return match host.as_deref().is_none_or(names_loopback) {
                 true => Verdict::Admitted,
-                false => Verdict::Refused("ask by the address 127.0.0.1, [::1] or localhost"),
+                false => Verdict::Refused(FOREIGN),
             };
         };
         let cookies = cookies.unwrap_or_default();
@@ -110,6 +141,21 @@ mod tests {
         for host in ["evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "[fe80::1]"] {
             assert!(matches!(request(&access, host, None, "/"), Verdict::Refused(_)), "{host}");
         }
+    }
+
+    #[test]
+    fn api_requests_are_below_the_token() {
+        let public = Access::at([0, 0, 0, 0].into()).unwrap();
+        let prefix = public.prefix();
+        let path = |url: &str| public.path_of(Some("10.0.0.1".into()), url);
+        assert_eq!(path(&format!("{prefix}/config?x=1")).as_deref(), Ok("/config"));
+        for url in ["/config", "", "/é", "//config", &format!("/{}/config", "0".repeat(32))] {
+            assert!(path(url).is_err(), "{url}");
+        }
+        let local = Access::at([127, 0, 0, 1].into()).unwrap();
+        let path = |host: &str| local.path_of(Some(host.into()), "/config");
+        assert_eq!((local.prefix().as_str(), path("localhost:1").as_deref()), ("", Ok("/config")));
+        assert!(path("evil.example").is_err());
     }
 
     #[test]

@@ -22,7 +22,8 @@ use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-use tiny_http::{Header, Method, Request, Response, Server};
+pub(crate) use tiny_http::Request;
+use tiny_http::{Header, Method, Response, Server};
 
 /// Polling interval for the user's order to stop.
 const LOOK: Duration = Duration::from_millis(200);

@@ -25,6 +25,7 @@ mod methods;
 mod ministat;
 mod netns;
 mod new;
+mod otg;
 mod output;
 mod peers;
 mod planning;
