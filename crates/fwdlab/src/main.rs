@@ -22,6 +22,7 @@ mod missing;
 mod notify;
 mod output_format;
 mod peer_arguments;
+mod peer_forms;
 mod profiling;
 #[cfg(target_os = "linux")]
 mod progress;

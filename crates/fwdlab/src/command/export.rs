@@ -1,12 +1,15 @@
-//! `fwdlab export`: stores as Parquet files.
+//! `fwdlab export`: stores as Parquet files, or in the forms of other tools.
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::metric_arg;
+use crate::peer_forms::PeerForm;
 use crate::signal::Stop;
 use crate::stores::{in_parallel, stores_at};
 use crate::terminal;
 use anyhow::Context;
 use fwdlab_export::{CURRENT, Export, ExportError, Limits};
+use fwdlab_results::report::Analysis;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -17,19 +20,26 @@ use std::path::{Path, PathBuf};
 /// docs/QUERIES.md lists their columns and has examples. Stores are read, never changed. Only new
 /// and changed stores are read. The tables in DIR/current are replaced atomically: a reader sees
 /// either the old ones or the new ones.
+///
+/// With --format, prints the results as JSON of another tool: test cases of FD.io CSIT, or flow
+/// metrics of an Open Traffic Generator.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fwdlab export results --parquet tables
   fwdlab export results --parquet tables --since 2026-01-31
+  fwdlab export results/demo --format csit >cases.json
   duckdb -c \"SELECT bed, label, median(value_pps) FROM 'tables/current/runs/**/*.parquet' GROUP BY ALL\"")]
 pub(crate) struct Arguments {
     /// A store, a directory with one, or a directory tree with many
     #[arg(value_name = "DIR")]
     stores: PathBuf,
     /// Directory for the tables
-    #[arg(long, value_name = "DIR")]
-    parquet: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "format")]
+    parquet: Option<PathBuf>,
+    /// Print the results as JSON of another tool instead
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["parquet", "since", "json"])]
+    format: Option<PeerForm>,
     /// Only stores with a run on this day or later (2026-01-31)
     #[arg(long, value_name = "DATE", value_parser = super::history::date)]
     since: Option<String>,
@@ -46,13 +56,18 @@ const CHUNK: usize = 32;
 /// # Errors
 /// If there is no store, a store can't be read, or a file can't be written.
 pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let directory = match (arguments.format, &arguments.parquet) {
+        (Some(form), _) => return print(form, &arguments.stores),
+        (None, Some(directory)) => directory,
+        (None, None) => return Err(CliError::Mistake("--parquet is missing".to_owned()).into()),
+    };
     let stop = Stop::on_signals()?;
     let root = match arguments.stores.is_dir() {
         true => arguments.stores.as_path(),
         false => arguments.stores.parent().unwrap_or(Path::new(".")),
     };
     let stores = stores_at(&arguments.stores);
-    let mut export = Export::open(&arguments.parquet, Limits::default()).map_err(mistaken)?;
+    let mut export = Export::open(directory, Limits::default()).map_err(mistaken)?;
     let tasks = export.tasks(&stores, root, arguments.since.as_deref()).map_err(mistaken)?;
     let mut unreadable = Vec::new();
     for tasks in tasks.chunks(CHUNK) {
@@ -85,7 +100,7 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Err(CliError::Mistake(format!("nothing to export from {place}: {why}")).into());
     }
     let exported = export.finish()?;
-    let directory = arguments.parquet.join(CURRENT);
+    let directory = directory.join(CURRENT);
     if arguments.json {
         let value = json!({
             "version": fwdlab_export::VERSION,
@@ -120,6 +135,19 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         exported.bytes as f64 / 1e6,
         directory.display()
     ))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the results of stores in the form of another tool.
+fn print(form: PeerForm, stores: &Path) -> anyhow::Result<Exit> {
+    let paths = stores_at(stores);
+    let mut read = Vec::new();
+    for path in &paths {
+        let contents = metric_arg::contents(path, None)?;
+        let analysis = Analysis::of(&contents);
+        read.push((path.as_path(), contents, analysis));
+    }
+    terminal::print_json(&form.write(&read)?)?;
     Ok(Exit::Done)
 }
 

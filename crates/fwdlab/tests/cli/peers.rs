@@ -122,3 +122,92 @@ fn history_separates_tools_and_quantities() {
     ];
     assert_eq!(series, expected);
 }
+
+/// The required members of a test case (`test_case.schema.yaml` of FDio/csit, model 1.5.1).
+const TEST_CASE: [&str; 19] = [
+    "duration",
+    "dut_type",
+    "dut_version",
+    "end_time",
+    "hosts",
+    "telemetry",
+    "message",
+    "passed",
+    "result",
+    "start_time",
+    "tags",
+    "test_documentation",
+    "test_id",
+    "test_name_long",
+    "test_name_short",
+    "test_type",
+    "tg_type",
+    "tg_version",
+    "version",
+];
+
+#[test]
+fn export_writes_test_cases_of_csit() {
+    let lab = Lab::new(INSTANT);
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    let cases = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(0);
+    lab.write("cases.json", &cases.stdout);
+    let cases = cases.json();
+    let cases = cases.as_array().expect("a list");
+    assert_eq!(cases.len(), 2);
+    for (case, variant) in cases.iter().zip(shown["variants"].as_array().expect("variants")) {
+        let members: Vec<&str> = case.as_object().expect("a case").keys().map(|k| &**k).collect();
+        let mut required = TEST_CASE;
+        required.sort_unstable();
+        assert_eq!(members, required, "no other member is allowed");
+        let rate = &case["result"]["receive_rate"]["rate"];
+        assert_eq!(rate["values"], variant["values"]);
+        let values: Vec<f64> =
+            rate["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        let mean = values.iter().sum::<f64>() / 4.0;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let [avg, stdev] = ["avg", "stdev"].map(|name| rate[name].as_f64().unwrap());
+        assert!((avg / mean - 1.0).abs() < 1e-9, "{rate}");
+        assert!((stdev / (squares / 4.0).sqrt() - 1.0).abs() < 1e-9, "{rate}");
+        assert_eq!((&rate["unit"], &case["result"]["type"]), (&"pps".into(), &"mrr".into()));
+        assert!(case["test_documentation"].as_str().unwrap().contains("SIMULATED"), "{case}");
+        assert!(case["duration"].as_f64().unwrap() >= 0.0);
+        for name in ["test_id", "test_name_long", "test_name_short"] {
+            assert!(case[name].as_str().unwrap().len() >= 3, "{case}");
+        }
+    }
+    // The way back: fwdlab reads them as CSIT's.
+    let arguments = ["compare", "cases.json", "--baseline", "x.none", "--json"];
+    let compared = lab.fwdlab(&arguments).expect(0).json();
+    assert_eq!(compared["variants"][0]["values"], shown["variants"][0]["values"]);
+    assert_eq!(compared["comparisons"][0]["outcome"]["compared"]["verdict"], "worse");
+}
+
+#[test]
+fn export_writes_flow_metrics() {
+    let lab = Lab::new(INSTANT);
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    let metrics = lab.fwdlab(&["export", "results/x", "--format", "otg"]).expect(0).json();
+    assert_eq!(metrics["choice"], "flow_metrics");
+    let flows = metrics["flow_metrics"].as_array().expect("flows");
+    assert_eq!(flows.len(), 8);
+    for flow in flows {
+        let count = |name: &str| flow[name].as_str().unwrap().parse::<u64>().unwrap();
+        let (sent, received) = (count("frames_tx"), count("frames_rx"));
+        let loss = 100.0 * (sent - received) as f64 / sent as f64;
+        assert!((flow["loss"].as_f64().unwrap() - loss).abs() < 1e-6 && loss > 0.0, "{flow}");
+        assert_eq!(count("bytes_tx"), 64 * sent);
+    }
+}
+
+#[test]
+fn export_refuses_results_that_a_form_lacks() {
+    let lab = Lab::new(&INSTANT.replace("[design]", "[traffic]\nrate = \"10kpps\"\n[design]"));
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    let error = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(2).stderr;
+    assert!(error.contains("MRR is the rate at the maximum load"), "{error}");
+    lab.fwdlab(&["export", "results/x", "--format", "otg"]).expect(0);
+    lab.fwdlab(&["export", "results/x"]).expect(2);
+    lab.fwdlab(&["export", "results/x", "--format", "otg", "--parquet", "t"]).expect(2);
+}
