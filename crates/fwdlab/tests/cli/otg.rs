@@ -44,14 +44,14 @@ fn wire(tester: &str, router: &str) -> Result<(), fwdlab_bench::BenchError> {
         &["ip", "-batch", "-"],
         &format!(
             "netns add {tester}\nnetns add {router}\n\
-             link add a address 02:00:00:00:00:0a netns {tester} type veth \
+             link add name a address 02:00:00:00:00:0a netns {tester} type veth \
              peer name ra address 02:00:00:00:00:1a netns {router}\n\
-             link add b address 02:00:00:00:00:0b netns {tester} type veth \
+             link add name b address 02:00:00:00:00:0b netns {tester} type veth \
              peer name rb address 02:00:00:00:00:1b netns {router}\n"
         ),
     )?;
     let up = "link set lo up\naddr add 10.1.0.2/24 dev a\naddr add 10.2.0.2/24 dev b\n\
-              link set a up\nlink set b up\n";
+              link set dev a up\nlink set dev b up\n";
     LocalHost.run(&["ip", "-n", tester, "-batch", "-"], up)?;
     let up = "addr add 10.1.0.1/24 dev ra\naddr add 10.2.0.1/24 dev rb\n\
               addr add fd00:1::1/64 dev ra nodad\naddr add fd00:2::1/64 dev rb nodad\n\

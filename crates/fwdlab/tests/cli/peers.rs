@@ -178,7 +178,7 @@ fn export_writes_test_cases_of_csit() {
         }
     }
     // The way back: fwdlab reads them as CSIT's.
-    let arguments = ["compare", "cases.json", "--baseline", "x.none", "--json"];
+    let arguments = ["compare", "cases.json", "--baseline", "x__.none", "--json"];
     let compared = lab.fwdlab(&arguments).expect(0).json();
     assert_eq!(compared["variants"][0]["values"], shown["variants"][0]["values"]);
     assert_eq!(compared["comparisons"][0]["outcome"]["compared"]["verdict"], "worse");
