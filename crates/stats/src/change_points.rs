@@ -12,7 +12,7 @@
 //!
 //! Real points are neither normal nor independent, and both properties create false levels.
 //! Therefore an isolated point is first replaced by the nearer one of the medians of the three
-//! points on either side, unless so many points are isolated that they are a second mode of the
+//! points on either side, unless more than one point in ten is isolated: a second mode of the
 //! noise. If the residuals within the segments resemble their neighbours, the noise
 //! is increased as much as the mean of such points scatters more, and the series is divided again.
 //!
