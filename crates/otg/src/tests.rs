@@ -164,7 +164,10 @@ fn refused(flow: Value) -> String {
 fn with(pointer: &str, value: Value) -> Value {
     let mut flow = flow();
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
-    flow.pointer_mut(parent).expect("a parent")[name] = value;
+    match flow.pointer_mut(parent).expect("a parent") {
+        Value::Array(values) => values[name.parse::<usize>().expect("a number")] = value,
+        parent => parent[name] = value,
+    }
     flow
 }
 

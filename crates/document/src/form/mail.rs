@@ -38,7 +38,8 @@ fn shortened(lines: &[String], parts: &[Part]) -> Vec<String> {
     room.shorten(TABLE, is_table);
     let mut brief = room.clone();
     brief.shorten(TEXT, |number| !is_table(number) && *number != last);
-    if brief.excess() == 0 {
+    // Text makes room for tables only.
+    if brief.excess() == 0 && (0..parts.len()).any(|number| is_table(&number)) {
         room = brief;
     } else {
         room.shorten(LEAST, |_| true);

@@ -123,7 +123,7 @@ fn history_refuses_filters_without_a_match() {
     for (arguments, expected) in [
         (&["empty"][..], "neither this directory nor one below it holds a store"),
         (&["nowhere"], "nowhere doesn't exist"),
-        (&["notes.txt"], "notes.txt is not a store of fwdlab"),
+        (&["notes.txt"], "notes.txt:1: no column is called `value_pps`"),
     ] {
         let ended = lab.fwdlab(&[&["history"], arguments].concat()).expect(2);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);

@@ -224,7 +224,7 @@ fn flows_through_a_kernel_are_counted_frame_by_frame() {
 
 #[test]
 fn frames_that_the_path_changes_are_lost_and_named() {
-    // The server expects a switch, so the router's lower time to live is damage.
+    // The server expects a switch, so the router's MACs are damage.
     let Some(tester) = Tester::new(&["--listen", "127.0.0.1:0", "--hops", "0"]) else { return };
     let there = [value("10.1.0.2"), value("10.2.0.2")];
     let flow = flow("there", ["a", "b"], "1a", "ipv4", there);
@@ -239,7 +239,7 @@ fn frames_that_the_path_changes_are_lost_and_named() {
     assert_eq!((&metric["frames_rx"], &metric["loss"]), (&json!("0"), &json!(100.0)), "{metric}");
     let warnings = tester.transmit("stop")["warnings"].to_string();
     assert!(
-        warnings.contains("frames arrived damaged (") && warnings.contains("ttl"),
+        warnings.contains("frames arrived damaged (") && warnings.contains("destination-mac"),
         "{warnings}"
     );
 }

@@ -247,9 +247,9 @@ fn options_are_processed_and_source_routes_refused() {
 
 #[test]
 fn path_names_round_trip() {
-    for kind in ForwardingPath::IN_PROCESS {
+    for kind in ForwardingPath::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
     }
     let error = "slow".parse::<ForwardingPath>().expect_err("no such path");
-    assert_eq!(error.to_string(), "\"slow\" is none of fast, full");
+    assert_eq!(error.to_string(), "\"slow\" is none of fast, full, xdp");
 }
