@@ -2,8 +2,8 @@
 //! receivers.
 //!
 //! [`Generator::answer`] takes a request of the API (method, path, JSON) and returns status and
-//! JSON; the HTTP server is in the program. [`config`] reads the model and refuses every part that
-//! is not supported, with its JSON path; [`generator`] starts, stops and counts; [`metrics`] writes
+//! JSON; the HTTP server is in the program. `config` reads the model and refuses every part that
+//! is not supported, with its JSON path; `generator` starts, stops and counts; `metrics` writes
 //! answers. Ports are interfaces of this network namespace.
 //!
 //! Rates in bits per second and percent are of the line (layer 1): each frame counts 20 bytes more,

@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// Maximum size of a request's body in bytes.
 const BODY_MAX: u64 = 16 << 20;
 
-/// Serve the Open Traffic Generator API (https://otg.dev) with fwdlab's sender and receiver.
+/// Serve the Open Traffic Generator API (otg.dev) with fwdlab's sender and receiver.
 ///
 /// A client such as snappi configures ports and flows, starts and stops them, and reads frames,
 /// loss and latency. Ports are interfaces of this network namespace. Parts of the model that are not
