@@ -81,15 +81,20 @@ fn command(program: &Program) -> Command {
         return Command::new(&program.file);
     }
     let mut command = Command::new("nice");
-    command.args(["-n", "15"]).arg(&program.file);
+    command.args(["-n", "5"]).arg(&program.file);
     command
 }
 
-/// Returns the number of tests to run at the same time. Guests compute, except while a test waits;
-/// most other tests wait for packets and hosts. `RUST_TEST_THREADS` of the caller takes precedence.
+/// Returns the number of tests to run at the same time. Guests compute, the hosts of a laboratory
+/// wait and compute, most other tests wait for packets. `RUST_TEST_THREADS` of the caller takes
+/// precedence.
 fn threads(program: &Program) -> OsString {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if program.level == Level::Vm { cpus + 1 } else { 2 * cpus };
+    let threads = match program.level {
+        Level::Vm => cpus,
+        Level::Lab => cpus + 1,
+        _ => 2 * cpus,
+    };
     std::env::var_os("RUST_TEST_THREADS").unwrap_or_else(|| threads.to_string().into())
 }
 
