@@ -12,8 +12,8 @@ use fwdlab_netio::frame::{BATCH, Frame};
 use fwdlab_netio::xsk::{FlowCount, FlowKey, FlowLink, FlowTable};
 use std::sync::Arc;
 
-/// Time between two visits of a flow: at most an eighth of the shortest timeout of a state that can
-/// have one (5 s), so that no state expires early.
+/// Time between two visits of a flow: far below the default timeouts of steady flows (30 s and
+/// more). A full table may shrink timeouts below it; the router then decides about the flow again.
 const PERIOD_NS: u64 = 500_000_000;
 /// Time between two checks for links that refuse frames.
 const CHECK_NS: u64 = 1_000_000;
