@@ -15,8 +15,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// Maximum time per program. The slowest one takes a third of it on two busy CPUs.
-const LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Maximum time per program. The slowest one takes half of it on two busy CPUs.
+const LIMIT: Duration = Duration::from_secs(45 * 60);
 /// Interval of checks for a program's end.
 const TICK: Duration = Duration::from_millis(20);
 /// Time to wait for output after the end: a process started by a test may keep the pipe open.

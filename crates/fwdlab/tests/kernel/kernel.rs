@@ -136,14 +136,15 @@ impl Kernel {
             }
         }
         self.send(side, &[frame]);
-        if self.router.is_some() {
-            // Fragments and redirects are sent after the batch of their packet.
-            std::thread::sleep(Duration::from_millis(3));
-        }
-        self.send(Side::Near, &[&to_near, &to_far]);
+        // The router sends fragments and redirects after the batch of their packet, which may
+        // include the first marks. A later batch includes the second ones.
+        let rounds = if self.router.is_some() { 2 } else { 1 };
         let mut seen = Vec::new();
-        until_marked(&mut self.near, Side::Near, number, &mut seen);
-        until_marked(&mut self.far, Side::Far, number, &mut seen);
+        for _ in 0..rounds {
+            self.send(Side::Near, &[&to_near, &to_far]);
+            until_marked(&mut self.near, Side::Near, number, &mut seen);
+            until_marked(&mut self.far, Side::Far, number, &mut seen);
+        }
         seen
     }
 
@@ -180,7 +181,7 @@ impl Kernel {
     }
 }
 
-/// Receives until the mark with a number arrives.
+/// Receives until the mark with a number arrives, including frames that were received with it.
 fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<Seen>) {
     let deadline = clock::monotonic_ns() + PATIENCE_NS;
     let mut batch = Batch::new();
@@ -189,12 +190,16 @@ fn until_marked(port: &mut PacketPort, side: Side, number: u32, seen: &mut Vec<S
         port.wait(Duration::from_millis(10)).expect("waiting");
         port.receive(&mut batch).expect("receiving");
         let frames = batch.frames().iter().map(|frame| frame.bytes());
+        let mut is_marked = false;
         for bytes in frames.filter(|bytes| !is_group_report(bytes)) {
             match mark_of(bytes) {
-                Some(Mark(marked)) if marked == number => return,
+                Some(Mark(marked)) if marked == number => is_marked = true,
                 Some(Mark(other)) => panic!("mark {other} while {number} was due"),
                 None => seen.push(Seen { side, bytes: bytes.to_vec() }),
             }
+        }
+        if is_marked {
+            return;
         }
     }
 }

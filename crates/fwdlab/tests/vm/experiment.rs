@@ -28,7 +28,7 @@ fn experiment_measures_a_known_change_exactly() {
     let demux = "[[factor]]\nname = \"early_demux\"\nlevels = [\
                  { label = \"on\", sysctl = { \"net.ipv4.ip_early_demux\" = 1 } }, \
                  { label = \"off\", sysctl = { \"net.ipv4.ip_early_demux\" = 0 } }]\n";
-    let text = experiment(&kernel, "calls = true\ncaches = true\n", 2, demux);
+    let text = experiment(&kernel, "calls = true\ncaches = true\n", 1, demux);
     let output = fwdlab(directory.path(), &text).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");

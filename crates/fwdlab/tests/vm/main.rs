@@ -2,13 +2,12 @@
 //! exactly.
 //!
 //! Needs QEMU and a Debian kernel (`linux-image-*.deb`) in the directory `FWDLAB_KERNELS`; `make
-//! kernels` fetches one. See `freebsd` for the requirements of that test.
+//! kernels` fetches one. See `bsd::count` for what guests with FreeBSD
+//! need.
 
+mod bsd;
 mod experiment;
 mod faults;
-mod freebsd;
-mod freebsd_guest;
-mod freebsd_lab;
 mod kernels;
 
 use fwdlab_packet::address::flow_address;

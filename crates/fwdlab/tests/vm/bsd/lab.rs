@@ -2,7 +2,7 @@
 //! be switched off and on, from the experiment's file to the store. This machine sends and
 //! receives, in its own namespace.
 
-use super::freebsd_guest::Lab;
+use super::guest::Lab;
 use fwdlab_model::RunRecord;
 use fwdlab_model::warning::Warning;
 use fwdlab_netio::NetNs;

@@ -1,7 +1,7 @@
 //! Operations of a laboratory on a real FreeBSD as its DUT: one machine for all of them, with
-//! several pairs of cards. See `freebsd` for the requirements; `freebsd_lab` continues with it.
+//! several pairs of cards. See `count` for the requirements; `lab` continues with it.
 
-use super::freebsd_lab::{self, TAPS};
+use super::lab::{self, TAPS};
 use fwdlab_bench::BenchError;
 use fwdlab_bench::dut::counters::Reading;
 use fwdlab_bench::dut::freebsd::system::kernel_facts;
@@ -266,7 +266,7 @@ impl Lab {
 #[test]
 fn real_freebsd_supports_all_operations_of_a_laboratory() {
     let Some(image) = freebsd_image() else { return };
-    let space = freebsd_lab::Space::enter();
+    let space = lab::Space::enter();
     let mut lab = Lab::boot(&image, space.is_some());
     check_packet_counters(&lab);
     check_profile(&lab);
@@ -275,7 +275,7 @@ fn real_freebsd_supports_all_operations_of_a_laboratory() {
     lab.take_down(["vtnet1", "vtnet2"]);
     check_other_cards(&lab);
     if space.is_some() {
-        freebsd_lab::lives_through_experiments(&mut lab, &image);
+        lab::lives_through_experiments(&mut lab, &image);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Needs `freebsd-13.2-fwdlab.raw.zst` in the directory `FWDLAB_FREEBSD`, or in `../shared/freebsd`
 //! next to the workspace, and QEMU. The numbers hold for that image.
 
-use super::{count, of};
+use crate::{count, of};
 use fwdlab_testdata::guests::freebsd_image;
 
 #[test]
