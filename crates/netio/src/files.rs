@@ -1,9 +1,10 @@
 //! Files that a router writes and reads while it forwards: no full disk, closed pipe or prepared
 //! link may end or divert it.
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Bytes that are written together.
 const BUFFER: usize = 1 << 16;
-/// Minimum time between attempts while writing fails.
+/// Minimum time between attempts while writing fails, and while the reader of a pipe is behind.
 const RETRY: Duration = Duration::from_secs(1);
+const RETRY_PIPE: Duration = Duration::from_millis(10);
 
 /// Creates an empty file, or empties an existing one; a symbolic link is refused.
 ///
@@ -85,9 +87,10 @@ impl WriteLosses {
 /// A file of records, such as captured frames. Writing to it never fails.
 ///
 /// Each call of `write` is a record; many are written together. Records that the file does not take
-/// are dropped and counted, except for a header, and later ones are tried again. A regular file always ends with a whole record.
+/// are dropped and counted, except for a header, and later ones are tried again. A regular file
+/// always ends with a whole record. Writing does not wait for the reader of a pipe.
 #[derive(Debug)]
-pub struct RecordFile<S: Storage = File> {
+pub struct RecordFile<S: Storage = Disk> {
     storage: S,
     buffer: Vec<u8>,
     /// Records in the buffer.
@@ -115,14 +118,69 @@ pub trait Storage {
     fn cut(&mut self, length: u64);
 }
 
-impl Storage for File {
+/// A file, or a pipe whose reader may be behind: writing never waits for it.
+#[derive(Debug)]
+pub struct Disk {
+    file: File,
+    is_pipe: bool,
+    /// The end of bytes that the pipe took in part.
+    rest: Vec<u8>,
+}
+
+impl Disk {
+    /// Writes to an open file.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    fn new(file: File) -> io::Result<Disk> {
+        let is_pipe = file.metadata()?.file_type().is_fifo();
+        if is_pipe {
+            let flags = fcntl_getfl(&file)?;
+            fcntl_setfl(&file, flags | OFlags::NONBLOCK)?;
+        }
+        Ok(Disk { file, is_pipe, rest: Vec::new() })
+    }
+
+    /// Writes as much as the pipe takes; returns the number of bytes.
+    fn fill(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.file.write(&bytes[written..]) {
+                Ok(0) => break,
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+}
+
+impl Storage for Disk {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
+        if !self.is_pipe {
+            return self.file.write_all(bytes);
+        }
+        let rest = std::mem::take(&mut self.rest);
+        let written = self.fill(&rest)?;
+        self.rest = rest[written..].to_vec();
+        let is_behind = || io::Error::new(io::ErrorKind::WouldBlock, "the reader does not keep up");
+        if !self.rest.is_empty() {
+            return Err(is_behind());
+        }
+        match self.fill(bytes)? {
+            0 => Err(is_behind()),
+            written => {
+                self.rest = bytes[written..].to_vec();
+                Ok(())
+            }
+        }
     }
 
     fn cut(&mut self, length: u64) {
         // Pipes and devices cannot be cut.
-        let _ = self.set_len(length).and_then(|()| self.seek(SeekFrom::Start(length)));
+        let _ = self.file.set_len(length).and_then(|()| self.file.seek(SeekFrom::Start(length)));
     }
 }
 
@@ -133,7 +191,8 @@ impl RecordFile {
     /// # Errors
     /// Errors of the file system.
     pub fn create(path: &str, has_header: bool) -> io::Result<RecordFile> {
-        Ok(RecordFile::new(create(Path::new(path), 0o600)?, path, has_header))
+        let disk = Disk::new(create(Path::new(path), 0o600)?)?;
+        Ok(RecordFile::new(disk, path, has_header))
     }
 }
 
@@ -163,7 +222,8 @@ impl<S: Storage> RecordFile<S> {
             if let Some(Err(error)) = result {
                 self.storage.cut(self.end);
                 self.losses.note(&error);
-                self.retry = Some(now + RETRY);
+                let is_behind = error.kind() == io::ErrorKind::WouldBlock;
+                self.retry = Some(now + if is_behind { RETRY_PIPE } else { RETRY });
             }
             kept = u64::from(self.has_header && self.end == 0);
             self.losses.lost.fetch_add(self.records - kept, Relaxed);
@@ -201,95 +261,4 @@ impl<S: Storage> Drop for RecordFile<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    /// A disk with room for some bytes.
-    #[derive(Debug, Default)]
-    struct Disk {
-        bytes: Vec<u8>,
-        room: usize,
-    }
-
-    impl Storage for &mut Disk {
-        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-            let fits = bytes.len().min(self.room - self.bytes.len());
-            self.bytes.extend_from_slice(&bytes[..fits]);
-            if fits == bytes.len() { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
-        }
-
-        fn cut(&mut self, length: u64) {
-            self.bytes.truncate(length as usize);
-        }
-    }
-
-    #[test]
-    fn record_file_keeps_whole_records_when_the_disk_is_full() {
-        let mut disk = Disk { bytes: Vec::new(), room: 3 };
-        let mut file = RecordFile::new(&mut disk, "x", true);
-        let begin = Instant::now();
-        // Not even the header fits: it is kept.
-        file.write_all(b"head").expect("never fails");
-        file.drain(begin);
-        file.write_all(b"one").expect("never fails");
-        file.drain(begin + RETRY / 2);
-        assert_eq!((file.storage.bytes.len(), file.losses.lost()), (0, 1));
-        file.storage.room = 12;
-        file.write_all(b"two").expect("never fails");
-        file.drain(begin + RETRY);
-        for record in [b"thr", b"fou"] {
-            file.write_all(record).expect("never fails");
-        }
-        file.drain(begin + RETRY);
-        assert_eq!((&file.storage.bytes[..], file.losses.lost()), (&b"headtwo"[..], 3));
-        file.storage.room = 20;
-        file.write_all(b"fiv").expect("never fails");
-        file.drain(begin + 3 * RETRY);
-        let losses = file.losses();
-        drop(file);
-        assert_eq!(disk.bytes, b"headtwofiv");
-        let reason = losses.take_news().expect("a failure");
-        assert_eq!(losses.take_news(), None, "once");
-        assert_eq!(losses.remark(), Some(format!("3 records not written: {reason}")));
-    }
-
-    #[test]
-    fn record_file_counts_what_a_device_refuses() {
-        let mut file = RecordFile::create("/dev/full", false).expect("the device");
-        for _ in 0..10 {
-            file.write_all(&[7; 1000]).expect("never fails");
-            file.flush().expect("never fails");
-        }
-        let losses = file.losses();
-        drop(file);
-        assert_eq!(losses.lost(), 10);
-    }
-
-    #[test]
-    fn create_refuses_links_and_keeps_captures_private() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let [file, link, target] =
-            ["file", "link", "target"].map(|name| directory.path().join(name));
-        std::fs::write(&target, "kept").expect("a file");
-        std::os::unix::fs::symlink(&target, &link).expect("a link");
-        assert!(create(&link, 0o644).is_err());
-        assert_eq!(std::fs::read_to_string(&target).expect("text"), "kept");
-        drop(RecordFile::create(&file.to_string_lossy(), true).expect("a file"));
-        let mode = file.metadata().expect("it exists").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
-
-    #[test]
-    fn read_regular_refuses_pipes_without_waiting() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let [file, pipe] = ["file", "pipe"].map(|name| directory.path().join(name));
-        let kind = rustix::fs::FileType::Fifo;
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).expect("a pipe");
-        assert!(read_regular(&pipe).is_err());
-        assert!(read_regular(directory.path()).is_err());
-        std::fs::write(&file, "text").expect("a file");
-        assert_eq!(read_regular(&file).expect("text"), "text");
-    }
-}
+mod tests;

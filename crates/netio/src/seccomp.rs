@@ -23,6 +23,8 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_setsockopt,
     libc::SYS_bind,
     libc::SYS_ioctl,
+    // The socket for commands, which is open before.
+    libc::SYS_accept4,
     libc::SYS_ppoll,
     libc::SYS_close,
     libc::SYS_fcntl,

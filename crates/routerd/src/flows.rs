@@ -1,5 +1,6 @@
 //! Flows that an XDP program forwards (`path = "xdp"`).
 
+use super::{FORGETTING, Running};
 use crate::error::RouterdError;
 use fwdlab_model::router::{RouterSetup, RouterStats};
 use fwdlab_netio::xsk::FlowTable;
@@ -54,4 +55,25 @@ pub(super) fn counted(mut stats: RouterStats, table: &FlowTable) -> RouterStats 
     }
     stats.facts.push(("packets forwarded in XDP".into(), forwarded.to_string()));
     stats
+}
+
+impl Running {
+    /// Removes all states of the firewall.
+    ///
+    /// # Errors
+    /// Fails if a worker does not follow.
+    pub fn forget_states(&self) -> anyhow::Result<()> {
+        let forgotten = self.wall.as_ref().is_none_or(|wall| wall.forget(FORGETTING));
+        // Decisions by the removed states end now.
+        self.invalidate_flows();
+        if forgotten {
+            return Ok(());
+        }
+        Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
+    }
+
+    /// Packets of all flows go to the process until it has decided again.
+    pub(super) fn invalidate_flows(&self) {
+        self.flows.iter().for_each(|flows| flows.invalidate());
+    }
 }

@@ -148,6 +148,7 @@ pub(super) fn neighbours(
             set.map_err(|error| fault(error.to_string()))?;
         }
     }
+    all.seal();
     Ok(all)
 }
 
@@ -169,7 +170,12 @@ pub(super) fn target(
             Ok(Gateway { port: numbered(name, interfaces)?, address: *address })
         }
         Via::Link(name) => Err(Special::Link(numbered(name, interfaces)?)),
+        Via::Limited(inner, mtu) => match next_hops.get(inner) {
+            Some(number) => Err(Special::Limited(number, *mtu)),
+            None => return Ok(None),
+        },
         Via::Blackhole => Err(Special::Blackhole),
+        Via::NoRoute => Err(Special::NoRoute),
         Via::Unreachable => Err(Special::Unreachable),
         Via::Prohibit => Err(Special::Prohibit),
         Via::Host => Err(Special::Host),

@@ -4,6 +4,7 @@
 mod advertise;
 mod captures;
 mod carriers;
+pub mod commands;
 mod error;
 mod firewall;
 mod flows;
@@ -26,7 +27,7 @@ use fwdlab_netio::circuit::Circuit;
 use fwdlab_netio::files::WriteLosses;
 use fwdlab_netio::host::AllMulticast;
 use fwdlab_netio::xsk::FlowTable;
-use fwdlab_netio::{NetioError, Port, affinity, clock, rights, seccomp};
+use fwdlab_netio::{NetioError, Port, affinity, clock, landlock, rights, seccomp};
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::SharedFirewall;
 use fwdlab_router::path::harvest::Pool;
@@ -47,6 +48,9 @@ use std::time::Duration;
 const WORKERS_MAX: u16 = 64;
 /// Time within which every worker checks for states to remove.
 const FORGETTING: Duration = Duration::from_secs(2);
+
+/// Maximum number of routes that a message lists.
+const LISTED: usize = 4;
 
 /// Name and value of a fact about a router.
 pub type Fact = (String, String);
@@ -74,6 +78,8 @@ pub struct Running {
     completed: Vec<(String, Arc<AtomicU64>)>,
     /// Number of times that the set-up was replaced.
     reloads: u64,
+    /// True if kernel routes that are not followed were reported.
+    has_named_routes: bool,
     /// By worker.
     orders: Vec<Arc<Orders>>,
     threads: Vec<JoinHandle<Result<(), NetioError>>>,
@@ -88,11 +94,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// Builds the router and starts its threads.
+    /// Builds the router and starts its threads. Afterwards this thread can change files in the
+    /// directories `written` only, if the router has interfaces.
     ///
     /// # Errors
     /// User errors in `setup`, and missing requirements of the environment.
-    pub fn start(setup: &RouterSetup) -> anyhow::Result<Running> {
+    pub fn start(setup: &RouterSetup, written: &[&Path]) -> anyhow::Result<Running> {
         let Prepared { mut routing, interfaces, wall, pool, mut config, facts, warnings } =
             prepare(setup)?;
         let flows = flows::load(setup)?;
@@ -115,6 +122,7 @@ impl Running {
             losses: Vec::new(),
             completed: Vec::new(),
             reloads: 0,
+            has_named_routes: false,
             orders: Vec::new(),
             threads: Vec::new(),
             _groups: Vec::new(),
@@ -126,7 +134,7 @@ impl Running {
         };
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
-            running.between_ports(setup, &interfaces, engines)?;
+            running.between_ports(setup, (&interfaces, written), engines)?;
         } else {
             if setup.circuits.len() != engines.len() {
                 let (wires, workers) = (setup.circuits.len(), engines.len());
@@ -163,7 +171,7 @@ impl Running {
     fn between_ports(
         &mut self,
         setup: &RouterSetup,
-        interfaces: &[NamedInterface],
+        (interfaces, written): (&[NamedInterface], &[&Path]),
         engines: Vec<Box<dyn Engine>>,
     ) -> anyhow::Result<()> {
         let mut ports = ports::open(setup, interfaces, self.flows.as_ref())?;
@@ -185,6 +193,7 @@ impl Running {
             }
         }
         rights::drop_all()?;
+        landlock::write_only_in(written)?;
         // Its routes are in the tables before the first packet.
         self.following = host.map(|host| host.follow(&self.routing)).transpose()?;
         for (number, (engine, ports)) in engines.into_iter().zip(ports.workers).enumerate() {
@@ -289,20 +298,6 @@ impl Running {
         self.locked().change(words)
     }
 
-    /// Removes all states of the firewall.
-    ///
-    /// # Errors
-    /// Fails if a worker does not follow.
-    pub fn forget_states(&self) -> anyhow::Result<()> {
-        let forgotten = self.wall.as_ref().is_none_or(|wall| wall.forget(FORGETTING));
-        // Decisions by the removed states end now.
-        self.flows.iter().for_each(|flows| flows.invalidate());
-        if forgotten {
-            return Ok(());
-        }
-        Err(anyhow::anyhow!("a worker has not removed its states within {FORGETTING:?}"))
-    }
-
     /// Counters of the router so far.
     pub fn stats(&self) -> RouterStats {
         let snapshot = self.counters.read();
@@ -342,7 +337,9 @@ impl Running {
             facts.push(("packets harvested".into(), pool.events().to_string()));
         }
         if self.setup.host.as_ref().is_some_and(|host| host.routes) {
-            facts.push(("routes of the kernel".into(), self.locked().kernel_routes().to_string()));
+            let routing = self.locked();
+            facts.push(("routes of the kernel".into(), routing.kernel_routes().to_string()));
+            facts.extend(left_out(&routing).map(|text| ("routes not followed".into(), text)));
         }
         facts.extend(self.gone().map(|name| ("gone".to_owned(), name.to_owned())));
         let trouble = self.following.as_ref().and_then(Following::trouble);
@@ -476,6 +473,15 @@ fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
     };
     let routing = Routing::new(tables, neighbours, interfaces.clone());
     Ok(Prepared { routing, interfaces, wall, pool, config, facts, warnings })
+}
+
+/// Number and beginning of the list of kernel routes that are not followed; `None` if all are.
+fn left_out(routing: &Routing) -> Option<String> {
+    let all = routing.left_out();
+    let count = all.len();
+    let some: Vec<String> = all.take(LISTED).map(ToString::to_string).collect();
+    let more = if count > LISTED { ", ..." } else { "" };
+    (count > 0).then(|| format!("{count}: {}{more}", some.join(", ")))
 }
 
 /// A user error.

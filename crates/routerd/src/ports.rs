@@ -8,6 +8,7 @@ use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_netio::files::{RecordFile, WriteLosses};
 use fwdlab_netio::frame::CAPACITY;
 use fwdlab_netio::host::AllMulticast;
+use fwdlab_netio::offload;
 use fwdlab_netio::packet_socket::{
     LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share,
 };
@@ -65,6 +66,8 @@ struct OpenedPorts {
     instead: Option<String>,
     /// The capture file that the only one reads.
     capture: Option<Capture>,
+    /// Frames that the file of the only one does not take.
+    losses: Option<Arc<WriteLosses>>,
 }
 
 /// Checks the ports of a set-up, without opening any.
@@ -174,9 +177,10 @@ pub(super) fn open(
         let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
             (entry.checksums == ChecksumKind::Complete).then(Arc::default);
-        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture } =
+        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture, losses } =
             queues(entry, (number, interface), workers, completed.as_ref(), (&vlans, flows))?;
         all.captures.extend(capture);
+        all.losses.extend(losses);
         let name = &entry.name;
         if entry.port != PortKind::Pcap {
             let presence = Arc::<Presence>::default();
@@ -200,6 +204,9 @@ pub(super) fn open(
                      every packet arrives twice; next step: sysctl -w {setting}=0"
                 )
             }));
+        }
+        if beside_kernel {
+            all.notes.extend(segmentation(name));
         }
         if beside_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
             all.notes.push(format!(
@@ -306,6 +313,20 @@ fn is_virtual(name: &str) -> bool {
     !Path::new(&format!("/sys/class/net/{name}/device")).exists()
 }
 
+/// The next step if AF_PACKET receives merged TCP segments; `None` if it receives them unmerged.
+pub(super) fn segmentation(name: &str) -> Option<String> {
+    let merges = offload::merges_segments(name).unwrap_or(false);
+    let next = match (is_virtual(name), merges) {
+        (false, false) => return None,
+        (false, true) => format!("ethtool -K {name} gro off lro off"),
+        (true, _) => "`ethtool -K DEVICE tso off gso off` at its other end".to_owned(),
+    };
+    Some(format!(
+        "interface {name}: AF_PACKET cannot forward TCP segments that a stack or a device leaves \
+         merged, so connections stall; next step: {next}"
+    ))
+}
+
 /// The sysctl by which this namespace's kernel forwards, if it does.
 pub(super) fn kernel_forwards() -> Option<&'static str> {
     [
@@ -335,6 +356,7 @@ fn queues(
         beside_kernel: false,
         instead: None,
         capture: None,
+        losses: None,
     };
     let with_kernel = |(ports, kind)| OpenedPorts { beside_kernel: true, ..opened((ports, kind)) };
     let name = &entry.name;
@@ -380,7 +402,8 @@ fn queues(
             let port = PcapPort::open(input.as_deref(), output.as_deref(), number);
             let port = port.map_err(|error| mistake(format!("interface {name}: {error}")))?;
             let capture = entry.input.as_ref().map(|input| Capture::new(input, &port));
-            Ok(OpenedPorts { capture, ..opened((vec![boxed(port)], "pcap".into())) })
+            let losses = port.losses();
+            Ok(OpenedPorts { capture, losses, ..opened((vec![boxed(port)], "pcap".into())) })
         }
     }
 }

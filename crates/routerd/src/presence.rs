@@ -3,7 +3,7 @@
 //! Their ports notice by themselves ([`fwdlab_netio::packet_socket::LastingPort`]); this module
 //! reports it and forgets the link's hosts, which may have changed.
 
-use super::{Running, ports};
+use super::{Running, left_out, ports};
 use fwdlab_netio::packet_socket::Presence;
 use std::sync::Arc;
 
@@ -31,6 +31,12 @@ impl Running {
                 format!("{}: {why}; the router continues and tries again", losses.path())
             }));
         }
+        // The counters list them from then on.
+        let left_out = left_out(&self.locked()).filter(|_| !self.has_named_routes);
+        if let Some(list) = left_out {
+            news.push(format!("routes of the kernel that are not followed: {list}"));
+            self.has_named_routes = true;
+        }
         for watched in &mut self.watched {
             let (losses, returns) = (watched.presence.losses(), watched.presence.returns());
             let name = &self.interfaces[usize::from(watched.number)];
@@ -43,6 +49,7 @@ impl Running {
                 });
                 let more = forwards.unwrap_or_default();
                 news.push(format!("interface {name} is there again, through AF_PACKET{more}"));
+                news.extend(ports::segmentation(name));
                 anew.push(watched.number);
             }
             (watched.losses, watched.returns) = (losses, returns);

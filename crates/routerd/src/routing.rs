@@ -2,22 +2,34 @@
 
 use super::interfaces::{self, NamedInterface};
 use super::tables::{SetUpRoutes, Source, Tables};
-use fwdlab_netio::netlink::RouteEvent;
+use fwdlab_netio::netlink::Event;
 use fwdlab_netio::xsk::FlowTable;
 use fwdlab_router::fib::{Address, Batch, NextHop, Prefix, V4, V6};
-use fwdlab_router::path::Neighbours;
-use fwdlab_router::routes::kernel::{Changed, KernelRoutes};
+use fwdlab_router::path::{Gateway, Neighbours, Special};
+use fwdlab_router::routes::kernel::{Changed, KernelRoutes, LeftOut};
 use fwdlab_router::routes::{NextHops, Routes, Via, text};
 use fwdlab_router::tables::Table;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Minimum number of new next hops before unused ones are looked for.
+const SWEEP_MIN: usize = 1024;
+/// Time after which no worker uses a removed next hop: many times the duration of a batch.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Tables, and everything needed to change them.
 pub(super) struct Routing {
     pub(super) inet: Arc<dyn Table<V4>>,
     pub(super) inet6: Arc<dyn Table<V6>>,
     next_hops: NextHops,
-    /// Number of next hops that the neighbours know.
-    known: usize,
+    /// Number of next hops of the set-up, which keep their numbers.
+    own: usize,
+    /// Numbers that are no longer used, with the time since when.
+    retired: Vec<(Instant, Vec<NextHop>)>,
+    /// Number of next hops at which unused ones are looked for.
+    sweep_at: usize,
     pub(super) neighbours: Neighbours,
     interfaces: Vec<NamedInterface>,
     written: Option<SetUpRoutes>,
@@ -32,17 +44,20 @@ impl Routing {
         neighbours: Neighbours,
         interfaces: Vec<NamedInterface>,
     ) -> Routing {
-        let Tables { inet, inet6, next_hops, written, .. } = tables;
-        let (known, kernel) = (next_hops.vias().len(), KernelRoutes::default());
+        let Tables { inet, inet6, mut next_hops, written, .. } = tables;
+        // The neighbours know them.
+        next_hops.take_new();
         Routing {
             inet,
             inet6,
+            own: next_hops.len(),
+            retired: Vec::new(),
+            sweep_at: next_hops.len() + SWEEP_MIN,
             next_hops,
-            known,
             neighbours,
             interfaces,
             written,
-            kernel,
+            kernel: KernelRoutes::default(),
             flows: None,
         }
     }
@@ -66,22 +81,16 @@ impl Routing {
 
     /// Applies changes of the kernel's routes. Returns false if they do not determine its present
     /// state.
-    pub(super) fn hear<'a>(
-        &mut self,
-        events: impl Iterator<Item = &'a RouteEvent>,
-    ) -> Result<bool, String> {
+    pub(super) fn hear(&mut self, events: &[Event]) -> Result<bool, String> {
         let mut changed = Changed::default();
-        events.for_each(|event| self.kernel.hear(event, &mut changed));
+        events.iter().for_each(|event| self.kernel.hear(event, &mut changed));
         self.settle(&changed)?;
         Ok(!changed.is_doubtful)
     }
 
     /// Starts again from all routes of the kernel.
-    pub(super) fn begin_anew<'a>(
-        &mut self,
-        all: impl Iterator<Item = &'a RouteEvent>,
-    ) -> Result<(), String> {
-        let changed = self.kernel.begin_anew(all);
+    pub(super) fn replace_all(&mut self, all: &[Event]) -> Result<(), String> {
+        let changed = self.kernel.replace_all(all);
         self.settle(&changed)
     }
 
@@ -167,23 +176,23 @@ impl Routing {
 
     /// Introduces new next hops to the neighbours.
     fn introduce(&mut self) -> Result<(), String> {
-        let new = self.next_hops.vias().get(self.known..).unwrap_or_default();
+        let new = self.next_hops.take_new();
         if new.is_empty() {
             return Ok(());
         }
         let mut all = Vec::new();
-        for via in new {
-            let target = interfaces::target(via, &self.next_hops, &self.interfaces)?;
-            if let (Some(target), Some(number)) = (target, self.next_hops.get(via)) {
+        for number in new {
+            let Some(via) = self.next_hops.via(number) else { continue };
+            if let Some(target) = interfaces::target(via, &self.next_hops, &self.interfaces)? {
                 all.push((number, target));
             }
         }
-        self.known = self.next_hops.vias().len();
         self.neighbours.grow(all).map_err(|error| error.to_string())
     }
 
     /// Puts the present routes of the prefixes into the tables.
     fn settle(&mut self, changed: &Changed) -> Result<(), String> {
+        self.give_back();
         let Routing { kernel, next_hops, written, .. } = self;
         let Some(written) = written else { return Ok(()) };
         let mut full = false;
@@ -207,12 +216,97 @@ impl Routing {
         let introduced = self.introduce();
         self.update(&batches);
         introduced?;
+        self.sweep();
         if full {
             return Err(
                 "there are more next hops than there are numbers: restart the router".into()
             );
         }
         Ok(())
+    }
+
+    /// Retires next hops to which no route leads any more, whenever their number may have doubled.
+    fn sweep(&mut self) {
+        // Without kernel routes it is unknown which are in the tables.
+        let Some(written) = self.written.as_ref().filter(|_| self.next_hops.len() > self.sweep_at)
+        else {
+            return;
+        };
+        let number = |source: &Source| match *source {
+            Source::Link(number) | Source::File(number) => number,
+        };
+        let of_set_up = written.inet.values().chain(written.inet6.values()).map(number);
+        let of_kernel = self.kernel.vias().filter_map(|via| self.next_hops.get(via));
+        let in_use: Vec<NextHop> = of_set_up.chain(of_kernel).collect();
+        let retired = self.next_hops.retire(self.own, in_use);
+        self.neighbours.shrink(retired.iter().copied());
+        self.retired.push((Instant::now(), retired));
+        self.sweep_at = 2 * self.next_hops.len() + SWEEP_MIN;
+    }
+
+    /// Frees the numbers of next hops that were retired long enough ago.
+    fn give_back(&mut self) {
+        let is_free = |(since, _): &(Instant, Vec<NextHop>)| since.elapsed() > GRACE;
+        let free = self.retired.iter().take_while(|retired| is_free(retired)).count();
+        for (_, numbers) in self.retired.drain(..free) {
+            self.next_hops.give_back(numbers);
+        }
+    }
+
+    /// The router's interfaces.
+    pub(super) fn interfaces(&self) -> &[NamedInterface] {
+        &self.interfaces
+    }
+
+    /// Routes of the kernel that are not followed.
+    pub(super) fn left_out(&self) -> impl ExactSizeIterator<Item = &LeftOut> {
+        self.kernel.left_out()
+    }
+
+    /// The route of packets to an address.
+    ///
+    /// # Errors
+    /// If a next hop names an interface that does not exist.
+    pub(super) fn explain(&self, address: IpAddr) -> Result<Explained, String> {
+        let mut next_hop = [None];
+        let place = match (V4::from_ip(address), V6::from_ip(address)) {
+            (Some(address), _) => {
+                self.inet.lookup_batch(&[address], &mut next_hop);
+                let written = self.written.as_ref().map(|written| &written.inet);
+                place(address, written, |prefix| self.kernel.inet(prefix).is_some())
+            }
+            (None, Some(address)) => {
+                self.inet6.lookup_batch(&[address], &mut next_hop);
+                let written = self.written.as_ref().map(|written| &written.inet6);
+                place(address, written, |prefix| self.kernel.inet6(prefix).is_some())
+            }
+            (None, None) => None,
+        };
+        let (prefix, source) =
+            place.map_or((None, None), |(prefix, source)| (Some(prefix), Some(source.to_owned())));
+        let via = next_hop[0].and_then(|number| self.next_hops.via(number));
+        let several = match via {
+            Some(Via::Several(several)) => several.clone(),
+            Some(via) => vec![(via.clone(), 1)],
+            None => Vec::new(),
+        };
+        let mut hops = Vec::new();
+        for (via, weight) in several {
+            let via = match via {
+                Via::Limited(inner, _) => *inner,
+                via => via,
+            };
+            let target = interfaces::target(&via, &self.next_hops, &self.interfaces)?;
+            match target {
+                Some(Ok(gateway)) => hops.push((Some(gateway), weight.into())),
+                Some(Err(Special::Link(port))) => {
+                    hops.push((Some(Gateway { port, address }), weight.into()));
+                }
+                Some(Err(_)) => {}
+                None => hops.push((None, weight.into())),
+            }
+        }
+        Ok(Explained { prefix, source, via: via.map(Via::to_string), hops })
     }
 
     fn update(&self, (inet, inet6): &(Batch<V4>, Batch<V6>)) {
@@ -226,6 +320,36 @@ impl Routing {
             flows.invalidate();
         }
     }
+}
+
+/// The route of an address.
+pub(super) struct Explained {
+    /// Its prefix and its source, if known.
+    pub(super) prefix: Option<String>,
+    pub(super) source: Option<String>,
+    /// `None` if there is no route.
+    pub(super) via: Option<String>,
+    /// Next hops; `None` for one on no link.
+    pub(super) hops: Vec<(Option<Gateway>, u64)>,
+}
+
+/// The longest prefix of an address that has a route, and the source of that route.
+fn place<A: Address>(
+    address: A,
+    written: Option<&HashMap<Prefix<A>, Source>>,
+    is_kernels: impl Fn(Prefix<A>) -> bool,
+) -> Option<(String, &'static str)> {
+    let written = written?;
+    (0..=A::BITS).rev().find_map(|length| {
+        let prefix = Prefix::containing(address, length);
+        let source = match written.get(&prefix) {
+            Some(Source::File(_)) => "set-up",
+            _ if is_kernels(prefix) => "kernel",
+            Some(Source::Link(_)) => "link",
+            None => return None,
+        };
+        Some((prefix.to_string(), source))
+    })
 }
 
 /// The route in use for a prefix.
@@ -252,7 +376,7 @@ fn put<A: Address>(batch: &mut Batch<A>, prefix: Prefix<A>, next_hop: Option<Nex
 mod tests {
     use super::*;
     use fwdlab_model::router::{HostSetup, InterfaceSetup, RouterSetup};
-    use fwdlab_netio::netlink::{Hop, RouteKind};
+    use fwdlab_netio::netlink::{Hop, RouteEvent, RouteKind};
 
     fn routing(host: bool) -> Routing {
         let setup = RouterSetup {
@@ -300,31 +424,64 @@ mod tests {
         let mut routing = routing(true);
         let kernel = KernelRoutes::new(254, [(7, "r0".to_owned())].into_iter().collect());
         routing.follow(kernel).expect("no routes yet");
-        let event = |prefix: &str, length, gateway: &str| RouteEvent {
-            is_gone: false,
-            replaces: false,
-            appends: false,
-            table: 254,
-            address: prefix.parse().expect("one"),
-            length,
-            metric: 20,
-            kind: RouteKind::Way,
-            hops: vec![Hop { gateway: gateway.parse().ok(), interface: 7, weight: 1 }],
+        let event = |prefix: &str, length, gateway: &str| {
+            let hop = Hop { gateway: gateway.parse().ok(), interface: 7, weight: 1 };
+            Event::Route(RouteEvent {
+                table: 254,
+                length,
+                metric: 20,
+                hops: vec![hop],
+                ..RouteEvent::new(prefix.parse().expect("one"), RouteKind::Way)
+            })
         };
         let events = [
             event("198.18.0.0", 16, "192.0.2.7"),
             event("10.0.0.0", 8, "192.0.2.7"),
             event("192.0.2.0", 24, "192.0.2.8"),
         ];
-        routing.hear(events.iter()).expect("routes");
+        routing.hear(&events).expect("routes");
         assert_eq!(via(&routing, "198.18.1.1"), "via 192.0.2.1");
         assert_eq!(via(&routing, "10.1.1.1"), "via 192.0.2.7%r0");
         assert_eq!(via(&routing, "192.0.2.66"), "via 192.0.2.8%r0");
         routing.change("delete 198.18.0.0/16").expect("a prefix");
         assert_eq!(via(&routing, "198.18.1.1"), "via 192.0.2.7%r0");
-        routing.begin_anew(events[1..2].iter()).expect("routes");
+        routing.replace_all(&events[1..2]).expect("routes");
         assert_eq!(via(&routing, "198.18.1.1"), "");
         assert_eq!(via(&routing, "192.0.2.66"), "dev r0");
         assert_eq!(via(&routing, "10.1.1.1"), "via 192.0.2.7%r0");
+    }
+
+    /// Several times as many next hops as a peer of BGP may announce come and go: their numbers, and
+    /// the memory of their neighbours, are used again.
+    #[test]
+    fn numbers_of_next_hops_are_given_back() {
+        const EACH: u32 = 20_000;
+        let mut routing = routing(true);
+        let kernel = KernelRoutes::new(254, [(7, "r0".to_owned())].into_iter().collect());
+        routing.follow(kernel).expect("no routes yet");
+        let event = |number: u32, is_gone| {
+            let gateway = Some((0x0b00_0000 + number).to_be_bytes().into());
+            Event::Route(RouteEvent {
+                is_gone,
+                table: 254,
+                length: 32,
+                hops: vec![Hop { gateway, interface: 7, weight: 1 }],
+                ..RouteEvent::new((0x1400_0000 + number).to_be_bytes().into(), RouteKind::Way)
+            })
+        };
+        for round in 0..4 {
+            for is_gone in [false, true] {
+                let numbers = round * EACH..(round + 1) * EACH;
+                let all: Vec<Event> = numbers.map(|number| event(number, is_gone)).collect();
+                for some in all.chunks(500) {
+                    routing.hear(some).expect("routes");
+                }
+                let address = IpAddr::from((0x1400_0007 + round * EACH).to_be_bytes()).to_string();
+                assert_eq!(via(&routing, &address).is_empty(), is_gone, "{round}");
+            }
+            routing.retired.iter_mut().for_each(|(since, _)| *since -= GRACE);
+        }
+        let total = routing.next_hops.vias().len();
+        assert!(total < 3 * EACH as usize, "{total} numbers");
     }
 }

@@ -1,6 +1,8 @@
 //! `fwdlab route`: the software router as a standalone program.
 
 mod control;
+mod ctl;
+mod socket;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -12,6 +14,7 @@ use fwdlab_model::units::format_pps;
 use fwdlab_netio::files;
 use fwdlab_packet::forwarding::Class;
 use fwdlab_routerd::{Running, metrics};
+use socket::{Socket, SocketArguments};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,9 +29,12 @@ const METRICS: Duration = Duration::from_secs(1);
 
 /// Arguments of `fwdlab route`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   fwdlab route router.toml
+  fwdlab route router.toml --socket /run/router.sock
+  fwdlab route ctl /run/router.sock show neighbours
   fwdlab route router.toml --stats 1
   fwdlab route router.toml --seconds 10 --json
   fwdlab route router.toml --check
@@ -51,6 +57,8 @@ A set-up:
   address = \"198.19.0.2\"
   mac = \"02:00:00:00:00:02\"")]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The configuration
     #[arg(value_name = "FILE", required_unless_present = "control")]
     file: Option<PathBuf>,
@@ -74,6 +82,14 @@ pub(crate) struct Arguments {
     /// firewall), `reload SET-UP` or `stop`; answer each with the counters as a line of JSON
     #[arg(long, conflicts_with_all = ["file", "stats", "seconds", "check"])]
     control: bool,
+    #[command(flatten)]
+    socket: SocketArguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Look into a running router, and change it
+    Ctl(ctl::Arguments),
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -90,6 +106,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Mistakes in the configuration, unmet requirements of the environment, and the permanent loss of
 /// a port.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
+    if let Some(Command::Ctl(arguments)) = &arguments.command {
+        return ctl::execute(arguments);
+    }
     let stop = Stop::on_signals().context("listening for signals")?;
     match &arguments.file {
         Some(file) => from_file(arguments, file, &stop),
@@ -112,7 +131,12 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
         }
         return Ok(Exit::Done);
     }
-    let mut running = Running::start(&setup)?;
+    let socket = Socket::open(&arguments.socket)?;
+    // Metrics are written to a temporary file of the same directory, which is then renamed.
+    let folder = arguments.metrics.as_deref().and_then(Path::parent);
+    let folder = folder.map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let written: Vec<&Path> = folder.filter(|path| path.is_dir()).into_iter().collect();
+    let mut running = Running::start(&setup, &written)?;
     running.notes().iter().for_each(|note| terminal::note(note));
     let begin = Instant::now();
     let mut last = running.stats();
@@ -122,7 +146,10 @@ fn from_file(arguments: &Arguments, file: &Path, stop: &Stop) -> Result<Exit> {
         terminal::note(&format!("forwarding with {} worker(s); Ctrl-C ends", setup.workers));
     }
     while !stop.requested() && !running.has_ended() {
-        thread::sleep(TICK);
+        match &socket {
+            Some(socket) => socket.answer(&mut running, TICK),
+            None => thread::sleep(TICK),
+        }
         running.news().iter().for_each(|news| terminal::note(news));
         if hangup.take() {
             // A pipe could stop this thread, which follows signals.

@@ -47,8 +47,8 @@ fn frame() -> Vec<u8> {
 fn files_that_cannot_be_written_are_counted_and_change_no_packet() {
     let lab = Lab::new("");
     let near = "port = \"pcap\"\ninput = \"in.pcap\"\ncapture = \"near.pcap\"";
-    let far =
-        "port = \"pcap\"\noutput = \"out.pcap\"\ncapture = \"/dev/full\"\ntrace = \"/dev/full\"";
+    let far = "port = \"pcap\"\noutput = \"/dev/full\"\ncapture = \"/dev/full\"\n\
+               trace = \"/dev/full\"";
     lab.write("r.toml", &setup("", near, far));
     let file = std::fs::File::create(lab.path("in.pcap")).expect("a file");
     let mut writer = PcapWriter::new(file).expect("a header");
@@ -57,7 +57,7 @@ fn files_that_cannot_be_written_are_counted_and_change_no_packet() {
     let stats: RouterStats = serde_json::from_str(ended.stdout.trim()).expect("statistics");
     assert_eq!((stats.received, stats.forwarded), (12, 12));
     let warnings: Vec<String> = stats.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
     let expected = "/dev/full: 12 records not written: ";
     assert!(warnings.iter().all(|warning| warning.starts_with(expected)), "{warnings:?}");
     let reports = ended.stderr.lines().filter(|line| line.contains("nowhere/m.prom")).count();

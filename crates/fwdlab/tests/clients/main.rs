@@ -1,9 +1,11 @@
 //! `fwdlab route` between real hosts: the kernel's stack and its usual clients at both ends.
 
+mod ctl;
 mod frr;
 mod links;
 mod neighbours;
 mod net;
+mod routes;
 mod routing;
 mod spaces;
 mod streams;
@@ -128,6 +130,8 @@ fn hosts_communicate_through_the_firewall() {
         let completed = stats.facts.iter().find(|(name, _)| name == "checksums completed at r0");
         assert!(completed.is_some(), "{port}: {stats:?}");
         assert!(!output.contains("the kernel forwards"), "{output}");
+        let advice = "next step: `ethtool -K DEVICE tso off gso off` at its other end";
+        assert_eq!(output.contains(advice), port == "packet", "{output}");
     }
 }
 

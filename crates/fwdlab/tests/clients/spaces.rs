@@ -79,10 +79,29 @@ impl Spaces {
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// Runs `fwdlab route ctl`; returns true if it succeeded, and its output.
+    pub(crate) fn ctl(&self, words: &str) -> (bool, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
+        command.args(["route", "ctl"]).arg(self.file("socket")).args(words.split_whitespace());
+        let output = command.output().expect("fwdlab starts");
+        let text = [&output.stdout[..], &output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The answer to a command of `fwdlab route ctl` as JSON.
+    pub(crate) fn ctl_json(&self, words: &str) -> serde_json::Value {
+        let (succeeded, output) = self.ctl(&format!("--json {words}"));
+        assert!(succeeded, "{words}: {output}");
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
+    }
+
     /// Writes the router's set-up, and starts the router.
     pub(crate) fn route(&mut self, setup: &str) {
         let file = self.write(setup);
-        let program = [env!("CARGO_BIN_EXE_fwdlab"), "route", &file.to_string_lossy(), "--json"];
+        let (file, socket) = (file.to_string_lossy(), self.file("socket"));
+        let socket = socket.to_string_lossy();
+        let fwdlab = env!("CARGO_BIN_EXE_fwdlab");
+        let program = [fwdlab, "route", &file, "--json", "--socket", &socket];
         let mut command = self.command("r", &program);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the router starts");

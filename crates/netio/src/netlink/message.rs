@@ -1,5 +1,10 @@
 //! Netlink messages and attributes as bytes.
 
+/// A message about a removed route (linux/rtnetlink.h).
+pub(super) const RTM_DELROUTE: u16 = 25;
+/// Flags of a message about a new object (linux/netlink.h): it replaces one, or follows others.
+pub(super) const NLM_F_REPLACE: u16 = 0x100;
+pub(super) const NLM_F_APPEND: u16 = 0x800;
 /// Bytes of a message's header (`struct nlmsghdr`).
 const HEADER: usize = 16;
 /// Bytes of an attribute's header (`struct rtattr`).

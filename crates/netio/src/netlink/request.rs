@@ -1,6 +1,6 @@
 //! Messages that configure an interface.
 
-use super::message::Writer;
+use super::message::{NLM_F_REPLACE, Writer};
 use std::net::IpAddr;
 
 const RTM_NEWLINK: u16 = 16;
@@ -8,7 +8,6 @@ const RTM_NEWADDR: u16 = 20;
 /// Request with acknowledgement; replaces an existing address.
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
-const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;

@@ -43,6 +43,7 @@ const DATAGRAM: usize = 64 << 10;
 const ANSWER: Duration = Duration::from_secs(10);
 const RTM_GETLINK: u16 = 18;
 const RTM_GETROUTE: u16 = 26;
+const RTM_GETNEXTHOP: u16 = 106;
 /// Something changed during the dump.
 const NLM_F_DUMP_INTR: u16 = 0x10;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
@@ -105,7 +106,8 @@ impl Netlink {
         .map(drop)
     }
 
-    /// Queries all routes of both families.
+    /// Queries all routes of both families, and then all next hop objects: the answer has every
+    /// object of a route, unless it was removed in the meantime.
     ///
     /// # Errors
     /// If the kernel refuses the request.
@@ -121,6 +123,13 @@ impl Netlink {
                 Event::Route(route) => route.address.is_ipv4() == (family == libc::AF_INET),
                 _ => true,
             }));
+        }
+        let what = "asking for the kernel's next hops";
+        match self.dump(what, RTM_GETNEXTHOP, &[0; 8]) {
+            Ok(next_hops) => all.extend(next_hops),
+            // A kernel before Linux 5.3 has none.
+            Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => {}
+            Err(error) => return Err(error),
         }
         Ok(all)
     }

@@ -3,12 +3,12 @@
 use super::counts::CaptureCounts;
 use super::read::{Next, PcapReader};
 use super::write::PcapWriter;
+use crate::files::{RecordFile, WriteLosses};
 use crate::frame::{BATCH, Batch};
 use crate::poll::Wakers;
 use crate::port::{Port, Sent};
-use crate::{NetioError, clock, files};
-use std::fs::File;
-use std::io::{self, BufWriter};
+use crate::{NetioError, clock};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct PcapPort {
     number: u8,
     input: Option<PcapReader>,
-    output: Option<(String, PcapWriter<BufWriter<File>>)>,
+    output: Option<(String, PcapWriter<RecordFile>)>,
+    losses: Option<Arc<WriteLosses>>,
     counts: CaptureCounts,
     /// The same counts after the last batch, for other threads.
     shared: Arc<Mutex<CaptureCounts>>,
@@ -44,20 +45,20 @@ impl PcapPort {
             return Err(NetioError::system(format!("writing {}", output.display()), error));
         }
         let input = input.map(PcapReader::open).transpose()?;
-        let output = output.map(|path| {
+        let output = output.map(|path| -> Result<_, NetioError> {
             let name = path.display().to_string();
-            let writer =
-                files::create(path, 0o600).and_then(|file| PcapWriter::new(BufWriter::new(file)));
-            match writer {
-                Ok(writer) => Ok((name, writer)),
-                Err(error) => Err(NetioError::system(format!("writing {name}"), error)),
-            }
+            let failed = |error: io::Error| NetioError::system(format!("writing {name}"), error);
+            let file = RecordFile::create(&name, true).map_err(failed)?;
+            let losses = file.losses();
+            Ok(((name.clone(), PcapWriter::new(file).map_err(failed)?), losses))
         });
+        let (output, losses) = output.transpose()?.unzip();
         let counts = CaptureCounts { is_at_end: input.is_none(), ..CaptureCounts::default() };
         Ok(PcapPort {
             number,
             input,
-            output: output.transpose()?,
+            output,
+            losses,
             shared: Arc::new(Mutex::new(counts.clone())),
             counts,
             fault: None,
@@ -67,6 +68,12 @@ impl PcapPort {
     /// Returns the counts of the input's records, which the port updates with each batch.
     pub fn counts(&self) -> Arc<Mutex<CaptureCounts>> {
         Arc::clone(&self.shared)
+    }
+
+    /// Returns the losses of the output, if there is one: frames that the file does not take are
+    /// dropped.
+    pub fn losses(&self) -> Option<Arc<WriteLosses>> {
+        self.losses.clone()
     }
 
     /// Writes buffered data, as [`Port::wait`] and dropping do.

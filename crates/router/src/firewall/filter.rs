@@ -7,6 +7,7 @@ mod handover;
 mod icmp_errors;
 mod irregular;
 mod shared;
+mod view;
 
 use super::fragments::Fragments;
 use super::packet::{Packet, bit};
@@ -24,6 +25,7 @@ use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+pub use view::{Removed, Selected, Selector};
 
 /// Number of slots that a batch sweeps for expired states.
 const SWEPT: usize = 1 << 10;

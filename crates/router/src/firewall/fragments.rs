@@ -14,12 +14,14 @@ use super::rule::Direction;
 use fwdlab_netio::frame::Frame;
 use std::collections::{HashMap, VecDeque};
 
-/// Maximum number of fragmented packets known at a time: less than 2 MB with all their data.
+/// Maximum number of fragmented packets known at a time: mostly less than 2 MB with all their data,
+/// 4 MB if all have [`PIECES_MAX`].
 pub(super) const PACKETS_MAX: usize = 8192;
 /// Time after its first fragment for which a packet is known: Linux's `ipfrag_time`.
 const AGE_NS: u64 = 30_000_000_000;
-/// Maximum number of byte ranges with gaps between them, for one packet.
-const PIECES_MAX: usize = 8;
+/// Maximum number of byte ranges with gaps between them, for one packet: enough for the largest one
+/// in fragments of 1480 bytes, in any order.
+const PIECES_MAX: usize = 24;
 /// Maximum size of a packet in bytes.
 const BYTES_MAX: u32 = 65_535;
 
@@ -217,6 +219,33 @@ mod tests {
         assert_eq!(all.admit(&piece(1, 8, 24, true), 1), Admission::Follow(PASSES));
         assert!(all.packets.is_empty());
         assert_eq!(all.admit(&piece(1, 8, 24, true), 1), Admission::Orphan);
+    }
+
+    /// The largest packet on a link of 1500 bytes, its first fragment first.
+    #[test]
+    fn fragments_arrive_in_any_order() {
+        let mut order: Vec<u32> = (1..45).collect();
+        let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+        for id in 0..200 {
+            let mut all = Fragments::default();
+            assert_eq!(all.admit(&piece(id, 0, 1480, true), 0), Admission::Judge);
+            all.decide(Name([0, 0, 0, 0, id]), PASSES);
+            for at in (1..order.len()).rev() {
+                seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                order.swap(at, (seed >> 33) as usize % (at + 1));
+            }
+            // In the second order no two fragments of the first half are neighbours.
+            if id == 1 {
+                order.sort_by_key(|number| (number % 2, *number));
+            }
+            for &number in &order {
+                let (begin, is_last) = (number * 1480, number == 44);
+                let end = if is_last { 65_515 } else { begin + 1480 };
+                let admission = all.admit(&piece(id, begin, end, !is_last), 1);
+                assert_eq!(admission, Admission::Follow(PASSES), "{number} of {order:?}");
+            }
+            assert!(all.packets.is_empty());
+        }
     }
 
     #[test]

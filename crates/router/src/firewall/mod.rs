@@ -46,7 +46,7 @@ mod states;
 mod stats;
 pub mod text;
 
-pub use filter::{Filter, SharedFirewall};
+pub use filter::{Filter, Removed, Selected, Selector, SharedFirewall};
 pub use fwdlab_packet::forwarding::StateTable;
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
 pub use states::{Connection, Phase, StateConfig, Timeouts};

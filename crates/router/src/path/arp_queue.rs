@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn waiting_packets_are_limited() {
         let mut waiting = ArpQueue::default();
-        let hop = |number| Hop { number: NextHop::new(number).expect("a number"), host: None };
+        let hop = |number| {
+            let number = NextHop::new(number).expect("a number");
+            Hop { number, host: None, mtu: u16::MAX }
+        };
         let frame = |number: u8| Frame::of(0, &[number]).expect("it fits");
         for number in 0..10 {
             assert_eq!(waiting.push((hop(0), 1), &frame(number), 5), number < 8);

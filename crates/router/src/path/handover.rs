@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 /// A router's pending packets and connections.
 pub struct HandedOver {
-    /// Packets that wait for the MAC of a gateway, with the arrival time of the first.
-    waiting: Vec<(Gateway, u64, VecDeque<Frame>)>,
+    /// Packets that wait for the MAC of a gateway, with the MTU and the arrival time of the first.
+    waiting: Vec<((Gateway, u16), u64, VecDeque<Frame>)>,
     emitted: OriginatedFrames,
     firewall: Option<Box<dyn Any + Send>>,
 }
@@ -22,10 +22,10 @@ impl<W: Firewall> Router<W> {
         self.end_flows(self.neighbours.clock_ns());
         let mut waiting = Vec::new();
         for queue in self.waiting.take(|_| true) {
-            let Hop { number, host } = queue.hop;
+            let Hop { number, host, mtu } = queue.hop;
             let listed = self.neighbours.entry(number).and_then(|entry| entry.gateway);
             match host.or(listed) {
-                Some(gateway) => waiting.push((gateway, queue.since_ns, queue.frames)),
+                Some(gateway) => waiting.push(((gateway, mtu), queue.since_ns, queue.frames)),
                 None => self.tally.add(Reason::WaitedLost, queue.frames.len() as u64),
             }
         }
@@ -45,8 +45,8 @@ impl<W: Firewall> Router<W> {
         }
         // For a host only its address matters, so any number is valid.
         let Some(number) = NextHop::new(NextHop::MAX) else { return };
-        for (gateway, since_ns, frames) in waiting {
-            let hop = Hop { number, host: Some(gateway) };
+        for ((gateway, mtu), since_ns, frames) in waiting {
+            let hop = Hop { number, host: Some(gateway), mtu };
             for frame in &frames {
                 if usize::from(gateway.port) >= self.interfaces.len()
                     || !self.waiting.push((hop, gateway.port), frame, since_ns)

@@ -45,7 +45,7 @@ pub use handover::HandedOver;
 pub use interface::Interface;
 pub(crate) use ipv4::is_martian;
 pub use lookup::Lookup;
-pub use neighbours::{Gateway, Neighbour, Neighbours, Special};
+pub use neighbours::{Gateway, KnownNeighbour, Neighbour, Neighbours, Reachability, Special};
 pub use resolve::ReversePath;
 pub use slow::Rate;
 
@@ -341,8 +341,9 @@ impl<W: Firewall> Router<W> {
         }
         tally.add(Reason::Forwarded, u64::from(passed.count_ones()));
         if let Some(offload) = &mut self.offload {
-            offload.learn(batch, passed, firewall.steady(), now_ns);
+            offload.learn(batch, passed, firewall.steady(), &exceptions.found, now_ns);
         }
+        exceptions.found.clear();
         if !exceptions.unresolved.is_empty() {
             self.wait_all(batch, now_ns);
         }

@@ -12,14 +12,17 @@
 //! Learnt MACs are confirmed while they are in use (`neighbours/entry.rs`), checked when frames come
 //! in; unused ones are forgotten after twenty minutes. Static entries never age.
 
+mod down;
 mod dynamic;
 mod entry;
 mod hosts;
 mod link;
 mod special;
+mod view;
 
 use super::interface::Interface;
 use crate::fib::NextHop;
+use down::DownPorts;
 use dynamic::DynamicNextHops;
 pub(super) use entry::{ASK_NS, Entry};
 use entry::{LEARNT, REACHABLE_NS, Step};
@@ -27,9 +30,11 @@ use hosts::Hosts;
 pub(super) use link::{Link, Manner};
 pub(super) use special::Hop;
 pub use special::Special;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+pub use view::{KnownNeighbour, Reachability};
 
 /// Link-layer destination of a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +59,10 @@ pub struct Gateway {
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     entries: Vec<Option<Arc<Entry>>>,
-    /// Numbers of the next hops with an address.
-    gateways: Vec<NextHop>,
+    /// Number of the entries that are never removed.
+    own: usize,
+    /// Numbers of the next hops with an address, by address.
+    gateways: HashMap<Gateway, Vec<NextHop>>,
     hosts: Option<Arc<Hosts>>,
     /// Version: number of entries learnt or expired so far.
     changes: Arc<AtomicU64>,
@@ -63,6 +70,8 @@ pub struct Neighbours {
     clock_ns: Arc<AtomicU64>,
     /// Next hops added after cloning.
     grown: Option<DynamicNextHops>,
+    /// Ports without a carrier.
+    down: Arc<DownPorts>,
 }
 
 /// The highest next hop number that can have a neighbour.
@@ -136,11 +145,39 @@ impl Neighbours {
         if at >= self.entries.len() {
             self.entries.resize(at + 1, None);
         }
-        if entry.gateway.is_some() && self.gateway(next_hop).is_none() {
-            self.gateways.push(next_hop);
+        self.unlist(next_hop);
+        if let Some(gateway) = entry.gateway {
+            self.gateways.entry(gateway).or_default().push(next_hop);
         }
         self.entries[at] = Some(entry);
         Ok(())
+    }
+
+    /// Removes a next hop from the list of those with an address.
+    fn unlist(&mut self, next_hop: NextHop) {
+        let Some(&gateway) = self.gateway(next_hop) else { return };
+        if let Some(numbers) = self.gateways.get_mut(&gateway) {
+            numbers.retain(|&number| number != next_hop);
+            if numbers.is_empty() {
+                self.gateways.remove(&gateway);
+            }
+        }
+    }
+
+    /// Next hops with an address.
+    fn numbers(&self) -> impl Iterator<Item = NextHop> {
+        self.gateways.values().flatten().copied()
+    }
+
+    /// Entries of the next hops with an address.
+    fn listed(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.numbers().filter_map(|number| self.entry(number))
+    }
+
+    /// Entries of the next hops with this address.
+    fn of_gateway(&self, gateway: &Gateway) -> impl Iterator<Item = &Arc<Entry>> {
+        let numbers = self.gateways.get(gateway).map_or(&[][..], Vec::as_slice);
+        numbers.iter().filter_map(|&number| self.entry(number))
     }
 
     /// The neighbour set for a next hop.
@@ -194,7 +231,7 @@ impl Neighbours {
     #[cold]
     pub(super) fn renew(&self, links: &mut [Link], interfaces: &[Interface]) {
         let now_ns = self.clock_ns();
-        for &next_hop in &self.gateways {
+        for next_hop in self.numbers() {
             if let Some(link) = links.get_mut(next_hop.number() as usize)
                 && let Some(entry) = self.entry(next_hop)
             {
@@ -244,14 +281,13 @@ impl Neighbours {
             return;
         }
         let learnt = LEARNT | super::ethernet::number(mac);
-        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
         // If next hops may be added later, remember hosts that send requests.
         let begins = self.grown.is_some() && manner == Manner::Begins;
         let host = self.hosts.as_ref().and_then(|hosts| match begins {
             true => hosts.get_or_begin(gateway, now_ns),
             false => hosts.get(&gateway),
         });
-        let entries = gateways.filter(|entry| entry.gateway == Some(gateway)).cloned().chain(host);
+        let entries = self.of_gateway(&gateway).cloned().chain(host);
         for entry in entries {
             let before = entry.learnt.load(Ordering::Acquire);
             let applies = match manner {
@@ -296,8 +332,7 @@ impl Neighbours {
                 }
             }
         };
-        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
-        gateways.for_each(|entry| check(entry));
+        self.listed().for_each(|entry| check(entry));
         self.hosts.iter().for_each(|hosts| hosts.age(now_ns, &mut check));
         aged
     }
@@ -305,10 +340,9 @@ impl Neighbours {
     /// Forgets all MACs learnt at a port: its neighbours may have changed.
     pub fn forget(&self, port: u8) {
         self.hosts.iter().for_each(|hosts| hosts.forget(port));
-        let gateways = self.gateways.iter().filter_map(|&next_hop| self.entry(next_hop));
         let of_port =
             |entry: &&Arc<Entry>| entry.gateway.is_some_and(|gateway| gateway.port == port);
-        gateways.filter(of_port).for_each(|entry| entry.learnt.store(0, Ordering::Release));
+        self.listed().filter(of_port).for_each(|entry| entry.learnt.store(0, Ordering::Release));
         self.change();
     }
 
@@ -330,6 +364,14 @@ impl Neighbours {
             return None;
         }
         entry.is_time(now_ns).then_some(gateway)
+    }
+
+    /// The next hop itself in place of one with a smaller MTU.
+    pub(super) fn without_limit(&self, next_hop: NextHop) -> NextHop {
+        match self.entry(next_hop).and_then(|entry| entry.special.as_ref()) {
+            Some(&Special::Limited(inner, _)) => inner,
+            _ => next_hop,
+        }
     }
 
     /// A counted reference to an entry.

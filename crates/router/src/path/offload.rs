@@ -82,8 +82,15 @@ impl Offload {
     }
 
     /// Inserts the flows of the forwarded packets at `places`, and stops flows that the packets
-    /// `among` the batch may end.
-    pub(super) fn learn(&mut self, batch: &[Frame], among: u64, places: u64, now_ns: u64) {
+    /// `among` the batch may end. `mtus` are of links whose MTU may not be the interface's.
+    pub(super) fn learn(
+        &mut self,
+        batch: &[Frame],
+        among: u64,
+        places: u64,
+        mtus: &[(usize, u16)],
+        now_ns: u64,
+    ) {
         for (place, frame) in batch.iter().enumerate() {
             let Some(egress) = frame.egress().filter(|_| among >> place & 1 != 0) else { continue };
             let ingress = frame.ingress();
@@ -97,14 +104,22 @@ impl Offload {
                 self.table.stop(&key);
                 self.table.stop(&key.reversed(egress));
             } else if places >> place & 1 != 0 {
-                self.insert(key, frame, egress, now_ns);
+                let found = mtus.iter().find(|(at, _)| *at == place).map(|&(_, mtu)| mtu);
+                self.insert(key, frame, (egress, found), now_ns);
             }
         }
     }
 
-    fn insert(&mut self, key: FlowKey, frame: &Frame, egress: u8, now_ns: u64) {
+    fn insert(
+        &mut self,
+        key: FlowKey,
+        frame: &Frame,
+        (egress, mtu): (u8, Option<u16>),
+        now_ns: u64,
+    ) {
         let Some(&macs) = frame.bytes().first_chunk::<12>() else { return };
-        let Some(&mtu) = self.mtus.get(usize::from(egress)) else { return };
+        let of_interface = || self.mtus.get(usize::from(egress)).copied();
+        let Some(mtu) = mtu.or_else(of_interface) else { return };
         let link = FlowLink { macs, mtu, egress };
         if let Some(slot) = self.table.insert(&key, &link, self.generation, now_ns) {
             self.listed.push(Listed { key, slot, was_idle: false, seen: 0 });

@@ -16,6 +16,8 @@ pub(super) struct Exceptions {
     pub(super) full: Vec<u8>,
     /// Places of packets that wait for the MAC of a next hop, with its port.
     pub(super) unresolved: Vec<(usize, Hop, u8)>,
+    /// MTUs of the links that were found for packets of the present batch, by place.
+    pub(super) found: Vec<(usize, u16)>,
     /// Next hops to request.
     pub(super) asked: Vec<Hop>,
 }
@@ -32,7 +34,8 @@ pub(super) struct SlowPacket {
 impl Exceptions {
     pub(super) fn new() -> Exceptions {
         let (slow, full) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Exceptions { slow, full, unresolved: Vec::new(), asked: Vec::new() }
+        let (unresolved, asked) = (Vec::new(), Vec::new());
+        Exceptions { slow, full, unresolved, found: Vec::new(), asked }
     }
 
     /// Counts a packet that isn't forwarded, and queues it for the slow path if necessary.
@@ -68,7 +71,10 @@ impl Exceptions {
         {
             match egresses.find(frame, next_hop) {
                 Egress::Link(link) => match rewrite(frame, &link) {
-                    Ok(()) => return true,
+                    Ok(()) => {
+                        self.found.push((place, link.mtu));
+                        return true;
+                    }
                     Err(why) => (reason, mtu) = (why, link.mtu),
                 },
                 Egress::Wait(hop, port) => {

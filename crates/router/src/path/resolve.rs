@@ -49,12 +49,19 @@ impl<W: Firewall> Router<W> {
             self.inet6.fib.lookup_batch(&[source], &mut next_hop);
         }
         let [Some(number)] = next_hop else { return false };
+        let leads_out = |number| {
+            let number = self.neighbours.without_limit(number);
+            link(&self.links, Some(number)).port == frame.ingress()
+        };
         let entry = self.neighbours.entry(number);
-        let leads_out = |number| link(&self.links, Some(number)).port == frame.ingress();
         match entry.and_then(|entry| entry.special.as_ref()) {
-            Some(Special::Blackhole | Special::Unreachable | Special::Prohibit | Special::Host) => {
-                false
-            }
+            Some(
+                Special::Blackhole
+                | Special::NoRoute
+                | Special::Unreachable
+                | Special::Prohibit
+                | Special::Host,
+            ) => false,
             _ if mode == ReversePath::Loose => true,
             Some(Special::Several(members)) => members.iter().any(|&number| leads_out(number)),
             _ => leads_out(number),
@@ -114,6 +121,7 @@ impl<W: Firewall> Router<W> {
             Some(host) => neighbours.host(host, interfaces),
             None => Some(*link(links, Some(hop.number))).filter(|link| link.mtu > 0),
         };
+        let of = |hop: &Hop| of(hop).map(|link| link.limited_to(hop.mtu));
         let ready = self.waiting.take(|queue| of(&queue.hop).is_some());
         let ready: Vec<(Queue, Link)> = ready
             .into_iter()

@@ -3,11 +3,20 @@
 //! The kernel may have several routes to one prefix, of which the first of the lowest metric is
 //! used; its table of own addresses (`local`) precedes all others. Routes over interfaces that do
 //! not belong to the router are ignored, as are link-local prefixes and groups.
+//!
+//! A route of which a part cannot be followed is listed ([`KernelRoutes::left_out`]) and ends here:
+//! its packets neither lose that part nor take a less specific route. Routes that apply to some
+//! packets only, by source or type of service, are left out.
+
+mod left_out;
 
 use super::Via;
 use crate::fib::{Address, Prefix, V4, V6};
-use fwdlab_netio::netlink::{Hop, RouteEvent, RouteKind};
-use std::collections::HashMap;
+use fwdlab_netio::netlink::{
+    Event, Hop, NextHopEvent, NextHopObject, RouteEvent, RouteKind, Unsupported,
+};
+pub use left_out::{Cause, LeftOut};
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -22,6 +31,9 @@ pub struct KernelRoutes {
     interfaces: HashMap<u32, String>,
     inet: Family<V4>,
     inet6: Family<V6>,
+    /// Next hop objects by number.
+    objects: HashMap<u32, NextHopObject>,
+    left_out: BTreeSet<LeftOut>,
 }
 
 /// Routes of one family, in order of precedence.
@@ -60,8 +72,14 @@ impl KernelRoutes {
     }
 
     /// Applies an event, and adds its prefix to `changed` if it applies to the router.
-    pub fn hear(&mut self, event: &RouteEvent, changed: &mut Changed) {
-        self.enter(event, changed, false);
+    pub fn hear(&mut self, event: &Event, changed: &mut Changed) {
+        match event {
+            Event::Route(route) => self.enter(route, changed, false),
+            Event::NextHop(NextHopEvent { number, object }) => {
+                self.objects.insert(*number, object.clone());
+            }
+            _ => {}
+        }
     }
 
     /// Adds or removes a route. Routes from a dump (`is_answer`) are appended in order.
@@ -70,10 +88,18 @@ impl KernelRoutes {
         if event.table != if is_local { LOCAL } else { self.table } {
             return;
         }
-        let held = Held {
-            rank: Rank { is_of_table: !is_local, metric: event.metric },
-            via: self.via(event),
+        let (via, cause) = match self.via(event) {
+            Ok(via) => (via, None),
+            Err(cause) => (Some(Via::Unreachable), Some(cause)),
         };
+        if !self.left_out.is_empty() || cause.is_some() {
+            self.note(event, cause, is_answer);
+        }
+        changed.is_doubtful |= matches!(cause, Some(Cause::NextHop(_)));
+        if cause.is_some_and(Cause::is_of_some_packets) {
+            return;
+        }
+        let held = Held { rank: Rank { is_of_table: !is_local, metric: event.metric }, via };
         match event.address {
             IpAddr::V4(address) => {
                 let prefix = Prefix::containing(V4::from(address), event.length);
@@ -94,13 +120,39 @@ impl KernelRoutes {
         }
     }
 
-    /// Replaces all routes with a complete dump; returns the prefixes whose route has changed.
-    pub fn begin_anew<'a>(&mut self, all: impl IntoIterator<Item = &'a RouteEvent>) -> Changed {
+    /// Lists a route that is not followed, and removes the routes from the list that the event
+    /// removes or replaces.
+    fn note(&mut self, event: &RouteEvent, cause: Option<Cause>, is_answer: bool) {
+        let listed = LeftOut::new(event, cause);
+        if event.is_gone {
+            self.left_out.retain(|other| !other.is_removed_with(&listed));
+        } else {
+            if event.replaces && !is_answer {
+                self.left_out.retain(|other| !other.is_replaced_by(&listed));
+            }
+            if cause.is_some() {
+                self.left_out.insert(listed);
+            }
+        }
+    }
+
+    /// Routes that are not followed, in order of their prefixes.
+    pub fn left_out(&self) -> impl ExactSizeIterator<Item = &LeftOut> {
+        self.left_out.iter()
+    }
+
+    /// Replaces all routes with a complete dump of routes and next hop objects; returns the prefixes
+    /// whose route has changed.
+    pub fn replace_all(&mut self, all: &[Event]) -> Changed {
         let (table, interfaces) = (self.table, std::mem::take(&mut self.interfaces));
         let mut now = KernelRoutes::new(table, interfaces);
         let mut ignored = Changed::default();
+        let objects = all.iter().filter(|event| matches!(event, Event::NextHop(_)));
+        objects.for_each(|event| now.hear(event, &mut ignored));
         for event in all {
-            now.enter(event, &mut ignored, true);
+            if let Event::Route(route) = event {
+                now.enter(route, &mut ignored, true);
+            }
         }
         let before = std::mem::replace(self, now);
         Changed {
@@ -117,6 +169,13 @@ impl KernelRoutes {
             inet6: self.inet6.keys().copied().collect(),
             is_doubtful: false,
         }
+    }
+
+    /// Destinations of all prefixes, one for each.
+    pub fn vias(&self) -> impl Iterator<Item = &Via> {
+        let inet = self.inet.values().filter_map(|routes| routes.first());
+        let inet6 = self.inet6.values().filter_map(|routes| routes.first());
+        inet.chain(inet6).filter_map(|route| route.via.as_ref())
     }
 
     /// Destination of IPv4 packets to this prefix.
@@ -139,13 +198,65 @@ impl KernelRoutes {
         self.len() == 0
     }
 
-    fn via(&self, event: &RouteEvent) -> Option<Via> {
-        match event.kind {
-            RouteKind::Way => self.via_hops(&event.hops),
-            RouteKind::Local => Some(Via::Host),
-            RouteKind::Blackhole => Some(Via::Blackhole),
-            RouteKind::Unreachable => Some(Via::Unreachable),
-            RouteKind::Prohibit => Some(Via::Prohibit),
+    /// Destination of an event's route; `None` if it is not the router's.
+    fn via(&self, event: &RouteEvent) -> Result<Option<Via>, Cause> {
+        if event.kind == RouteKind::Local {
+            return Ok(Some(Via::Host));
+        }
+        if event.source.is_some() {
+            return Err(Cause::Source);
+        }
+        if matches!(event.unsupported, Some(Unsupported::TypeOfService(_))) {
+            return Err(Cause::TypeOfService);
+        }
+        Ok(Some(match event.kind {
+            RouteKind::Blackhole => Via::Blackhole,
+            RouteKind::Unreachable => Via::Unreachable,
+            RouteKind::Prohibit => Via::Prohibit,
+            // There is no next table.
+            RouteKind::Throw => Via::NoRoute,
+            RouteKind::Way | RouteKind::Local => {
+                let Some(via) = self.way(event)? else { return Ok(None) };
+                match event.mtu {
+                    // As the kernel forwards.
+                    Some(mtu) if mtu.is_locked || event.address.is_ipv4() => {
+                        via.limited_to(u16::try_from(mtu.bytes).unwrap_or(u16::MAX))
+                    }
+                    _ => via,
+                }
+            }
+        }))
+    }
+
+    /// Destination of a route with next hops.
+    fn way(&self, event: &RouteEvent) -> Result<Option<Via>, Cause> {
+        let mut hops = event.hops.clone();
+        let mut is_encapsulated = event.unsupported == Some(Unsupported::Encapsulation);
+        if let Some(number) = event.object.filter(|_| hops.is_empty()) {
+            match self.objects.get(&number) {
+                Some(NextHopObject::Blackhole) => return Ok(Some(Via::Blackhole)),
+                Some(NextHopObject::Group(members)) => {
+                    for &(number, weight) in members {
+                        let member = self.objects.get(&number).ok_or(Cause::NextHop(number))?;
+                        let NextHopObject::Hop { hop, is_usable, is_encapsulated: also } = member
+                        else {
+                            continue;
+                        };
+                        is_encapsulated |= also;
+                        hops.extend(is_usable.then_some(Hop { weight, ..*hop }));
+                    }
+                }
+                Some(NextHopObject::Hop { hop, is_encapsulated: also, .. }) => {
+                    is_encapsulated |= also;
+                    hops.push(*hop);
+                }
+                None => return Err(Cause::NextHop(number)),
+            }
+        }
+        let via = self.via_hops(&hops);
+        match via {
+            Some(_) if is_encapsulated => Err(Cause::Encapsulation),
+            via => Ok(via),
         }
     }
 
@@ -162,10 +273,6 @@ impl KernelRoutes {
         match all.len() {
             0 => None,
             1 => all.pop().map(|(via, _)| via),
-            // Hosts of a link are resolved separately, so flows are not spread.
-            _ if all.iter().any(|(via, _)| matches!(via, Via::Link(_))) => {
-                all.into_iter().map(|(via, _)| via).next()
-            }
             _ => Some(Via::Several(all)),
         }
     }
@@ -255,7 +362,7 @@ impl Held {
     fn hops(&self) -> Vec<&Via> {
         match &self.via {
             Some(Via::Several(hops)) => hops.iter().map(|(hop, _)| hop).collect(),
-            Some(hop @ Via::Scoped(..)) => vec![hop],
+            Some(hop) if hop.is_router() => vec![hop],
             _ => Vec::new(),
         }
     }
@@ -288,164 +395,4 @@ fn is_routed6(prefix: Prefix<V6>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn routes() -> KernelRoutes {
-        let interfaces = [(7, "r0".to_owned()), (8, "r1".to_owned())];
-        KernelRoutes::new(254, interfaces.into_iter().collect())
-    }
-
-    fn event(prefix: &str, metric: u32, hops: &[(&str, u32)]) -> RouteEvent {
-        let (address, length) = prefix.split_once('/').expect("a length");
-        let hop = |&(gateway, interface): &(&str, u32)| Hop {
-            gateway: gateway.parse().ok(),
-            interface,
-            weight: 1,
-        };
-        RouteEvent {
-            is_gone: false,
-            replaces: false,
-            appends: false,
-            table: 254,
-            address: address.parse().expect("an address"),
-            length: length.parse().expect("a length"),
-            metric,
-            kind: RouteKind::Way,
-            hops: hops.iter().map(hop).collect(),
-        }
-    }
-
-    fn gone(event: RouteEvent) -> RouteEvent {
-        RouteEvent { is_gone: true, ..event }
-    }
-
-    fn via_after(routes: &mut KernelRoutes, event: RouteEvent) -> String {
-        let mut changed = Changed::default();
-        routes.hear(&event, &mut changed);
-        let inet = changed.inet.first().map(|&prefix| routes.inet(prefix));
-        let via = inet.or_else(|| changed.inet6.first().map(|&prefix| routes.inet6(prefix)));
-        via.flatten().map(Via::to_string).unwrap_or_default()
-    }
-
-    #[test]
-    fn first_route_of_the_lowest_metric_wins() {
-        let mut routes = routes();
-        let near = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let far = event("10.0.0.0/8", 30, &[("192.0.2.9", 8)]);
-        assert_eq!(via_after(&mut routes, far.clone()), "via 192.0.2.9%r1");
-        assert_eq!(via_after(&mut routes, near.clone()), "via 192.0.2.1%r0");
-        let appended = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("", 8)]) };
-        assert_eq!(via_after(&mut routes, appended.clone()), "via 192.0.2.1%r0");
-        assert_eq!(via_after(&mut routes, gone(near)), "dev r1");
-        let other = RouteEvent { replaces: true, ..event("10.0.0.0/8", 20, &[("192.0.2.3", 8)]) };
-        assert_eq!(via_after(&mut routes, other.clone()), "via 192.0.2.3%r1");
-        assert_eq!(via_after(&mut routes, gone(other)), "via 192.0.2.9%r1");
-        assert_eq!(via_after(&mut routes, gone(far)), "");
-        assert!(routes.is_empty());
-    }
-
-    #[test]
-    fn multipath_routes_and_own_addresses_are_tracked() {
-        let mut routes = routes();
-        let several = event("2001:db8::/32", 20, &[("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 9)]);
-        assert_eq!(via_after(&mut routes, several), "via fe80::1%r0 via fe80::2%r1");
-        let one = event("2001:db8::/32", 20, &[("fe80::2", 8)]);
-        assert_eq!(via_after(&mut routes, one), "via fe80::2%r1");
-        let local = |table| RouteEvent {
-            kind: RouteKind::Local,
-            table,
-            hops: Vec::new(),
-            ..event("10.255.0.1/32", 0, &[])
-        };
-        assert_eq!(
-            via_after(&mut routes, event("10.255.0.1/32", 20, &[("192.0.2.1", 7)])),
-            "via 192.0.2.1%r0"
-        );
-        assert_eq!(via_after(&mut routes, local(255)), "local");
-        // Routes of other tables, interfaces and scopes do not apply.
-        assert_eq!(via_after(&mut routes, local(254)), "");
-        assert_eq!(via_after(&mut routes, event("10.3.0.0/16", 0, &[("192.0.2.1", 99)])), "");
-        for prefix in ["127.0.0.0/8", "224.0.0.0/4", "fe80::/64", "ff00::/8", "::1/128"] {
-            let mut changed = Changed::default();
-            routes.hear(&event(prefix, 0, &[("", 7)]), &mut changed);
-            assert_eq!(changed, Changed::default(), "{prefix}");
-        }
-        assert_eq!(via_after(&mut routes, event("::/0", 0, &[("fe80::1", 7)])), "via fe80::1%r0");
-    }
-
-    /// Returns true if all routes must be read again.
-    fn is_doubtful(routes: &mut KernelRoutes, event: &RouteEvent) -> bool {
-        let mut changed = Changed::default();
-        routes.hear(event, &mut changed);
-        changed.is_doubtful
-    }
-
-    #[test]
-    fn ipv6_next_hops_are_removed_one_by_one() {
-        let prefix = "2001:db8::/32";
-        let one = |hops: &[(&str, u32)]| event(prefix, 20, hops);
-        let (a, b, c) = (("fe80::1", 7), ("fe80::2", 8), ("fe80::3", 7));
-        let mut routes = routes();
-        assert_eq!(
-            via_after(&mut routes, one(&[a, b, c])),
-            "via fe80::1%r0 via fe80::2%r1 via fe80::3%r0"
-        );
-        assert_eq!(via_after(&mut routes, gone(one(&[a]))), "via fe80::2%r1 via fe80::3%r0");
-        // A next hop that is no longer known, or leads elsewhere.
-        for unknown in [a, ("fe80::1", 99)] {
-            assert!(is_doubtful(&mut routes, &gone(one(&[unknown]))), "{unknown:?}");
-        }
-        assert_eq!(via_after(&mut routes, gone(one(&[c]))), "via fe80::2%r1");
-        assert!(!is_doubtful(&mut routes, &one(&[b, c])));
-        // All together, in any order.
-        assert_eq!(via_after(&mut routes, gone(one(&[c, b]))), "");
-        assert!(routes.is_empty());
-        assert!(!is_doubtful(&mut routes, &gone(one(&[c]))), "nothing is there to go");
-    }
-
-    #[test]
-    fn unrelated_ipv6_routes_stay_separate() {
-        let mut routes = routes();
-        let [near, far] = [7, 8].map(|interface| event("2001:db8::/64", 0, &[("", interface)]));
-        assert_eq!(via_after(&mut routes, near.clone()), "dev r0");
-        assert_eq!(via_after(&mut routes, far.clone()), "dev r0");
-        assert_eq!(via_after(&mut routes, gone(near)), "dev r1");
-        assert_eq!(via_after(&mut routes, gone(far)), "");
-        // Two gateways may or may not belong to one route.
-        let [near, far] = [("fe80::1", 7), ("fe80::2", 8)].map(|hop| event("::/0", 0, &[hop]));
-        assert!(!is_doubtful(&mut routes, &near));
-        assert!(is_doubtful(&mut routes, &far));
-        assert_eq!(via_after(&mut routes, near), "via fe80::1%r0");
-        let other = RouteEvent { replaces: true, ..event("::/0", 0, &[("fe80::3", 7)]) };
-        assert!(is_doubtful(&mut routes, &other), "it may stand for both");
-    }
-
-    #[test]
-    fn repeated_events_add_nothing_and_removal_needs_a_match() {
-        let mut routes = routes();
-        let one = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let two = RouteEvent { appends: true, ..event("10.0.0.0/8", 20, &[("192.0.2.2", 7)]) };
-        routes.begin_anew([&one, &two]);
-        assert_eq!(via_after(&mut routes, one.clone()), "via 192.0.2.1%r0");
-        let unknown = event("10.0.0.0/8", 20, &[("192.0.2.3", 7)]);
-        assert!(is_doubtful(&mut routes, &gone(unknown)));
-        assert_eq!(via_after(&mut routes, gone(one)), "via 192.0.2.2%r0");
-        assert_eq!(via_after(&mut routes, gone(two)), "");
-        assert!(routes.is_empty());
-    }
-
-    #[test]
-    fn begin_anew_returns_changed_prefixes() {
-        let mut routes = routes();
-        let kept = event("10.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let removed = event("11.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let added = event("12.0.0.0/8", 20, &[("192.0.2.1", 7)]);
-        let first = routes.begin_anew([&kept, &removed]);
-        assert_eq!((first.inet.len(), routes.len()), (2, 2));
-        let mut second = routes.begin_anew([&kept, &added]).inet;
-        second.sort();
-        let texts: Vec<_> = second.iter().map(Prefix::to_string).collect();
-        assert_eq!(texts, ["11.0.0.0/8", "12.0.0.0/8"]);
-    }
-}
+mod tests;

@@ -36,8 +36,12 @@ pub enum Via {
     Link(String),
     /// Several of the above by weight: flows are spread over them.
     Several(Vec<(Via, u8)>),
+    /// One of the above, with a smaller MTU in bytes.
+    Limited(Box<Via>, u16),
     /// Dropped silently.
     Blackhole,
+    /// As if there were no route, not even a less specific one.
+    NoRoute,
     /// Dropped; senders get "host unreachable".
     Unreachable,
     /// Dropped; senders get "administratively prohibited".
@@ -69,7 +73,9 @@ impl fmt::Display for Via {
                 }
                 Ok(())
             }
+            Via::Limited(via, mtu) => write!(f, "{via} mtu {mtu}"),
             Via::Blackhole => f.write_str("blackhole"),
+            Via::NoRoute => f.write_str("throw"),
             Via::Unreachable => f.write_str("unreachable"),
             Via::Prohibit => f.write_str("prohibit"),
             Via::Host => f.write_str("local"),
@@ -80,7 +86,39 @@ impl fmt::Display for Via {
 impl Via {
     /// True if packets are dropped here.
     pub fn leads_nowhere(&self) -> bool {
-        matches!(self, Via::Blackhole | Via::Unreachable | Via::Prohibit | Via::Host)
+        matches!(self, Via::Blackhole | Via::NoRoute | Via::Unreachable | Via::Prohibit | Via::Host)
+    }
+
+    /// The same next hops with an MTU of at most `mtu` bytes.
+    pub fn limited_to(self, mtu: u16) -> Via {
+        match self {
+            Via::Several(several) => {
+                let limited = |(via, weight): (Via, u8)| (via.limited_to(mtu), weight);
+                Via::Several(several.into_iter().map(limited).collect())
+            }
+            Via::Limited(via, other) => Via::Limited(via, other.min(mtu)),
+            via if via.leads_nowhere() => via,
+            via => Via::Limited(Box::new(via), mtu),
+        }
+    }
+
+    /// Next hops of which this one consists.
+    fn parts(&self) -> impl Iterator<Item = &Via> {
+        let (several, limited) = match self {
+            Via::Several(several) => (several.as_slice(), None),
+            Via::Limited(via, _) => (&[][..], Some(&**via)),
+            _ => (&[][..], None),
+        };
+        several.iter().map(|(via, _)| via).chain(limited)
+    }
+
+    /// True for a single next hop with an address.
+    pub fn is_router(&self) -> bool {
+        match self {
+            Via::Address(_) | Via::Scoped(..) => true,
+            Via::Limited(via, _) => via.is_router(),
+            _ => false,
+        }
     }
 }
 
@@ -89,11 +127,14 @@ impl Via {
 pub struct NextHops {
     vias: Vec<Via>,
     numbers: HashMap<Via, NextHop>,
+    /// Numbers that were given back.
+    free: Vec<NextHop>,
+    /// Numbers in use since the last [`NextHops::take_new`].
+    new: Vec<NextHop>,
 }
 
 impl NextHops {
-    /// Number of a next hop, the next free one if it has none yet; `None` if there are no more
-    /// numbers.
+    /// Number of a next hop, a free one if it has none yet; `None` if there are no more numbers.
     pub fn number(&mut self, via: impl Into<Via>) -> Option<NextHop> {
         self.number_of(via.into())
     }
@@ -102,15 +143,23 @@ impl NextHops {
         if let Some(&known) = self.numbers.get(&via) {
             return Some(known);
         }
-        if let Via::Several(several) = &via {
-            for (via, _) in several {
-                self.number_of(via.clone())?;
-            }
+        for part in via.parts() {
+            self.number_of(part.clone())?;
         }
-        let next_hop = NextHop::new(u32::try_from(self.vias.len()).ok()?)?;
-        self.vias.push(via.clone());
-        self.numbers.insert(via, next_hop);
-        Some(next_hop)
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.vias[number.number() as usize] = via.clone();
+                number
+            }
+            None => {
+                let number = NextHop::new(u32::try_from(self.vias.len()).ok()?)?;
+                self.vias.push(via.clone());
+                number
+            }
+        };
+        self.numbers.insert(via, number);
+        self.new.push(number);
+        Some(number)
     }
 
     /// Number of a next hop, if it has one.
@@ -123,8 +172,55 @@ impl NextHops {
         self.vias.get(next_hop.number() as usize)
     }
 
-    /// All next hops; the index of each is its number.
+    /// All next hops; the index of each is its number. Those that were retired are meaningless.
     pub fn vias(&self) -> &[Via] {
         &self.vias
+    }
+
+    /// Number of next hops.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// True if there are no next hops.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Numbers given out since the last call.
+    pub fn take_new(&mut self) -> Vec<NextHop> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// Removes all next hops but the first `kept` and those `in_use`; returns their numbers, which
+    /// are not free yet ([`NextHops::give_back`]).
+    pub fn retire(
+        &mut self,
+        kept: usize,
+        in_use: impl IntoIterator<Item = NextHop>,
+    ) -> Vec<NextHop> {
+        let mut is_used = vec![false; self.vias.len()];
+        is_used.iter_mut().take(kept).for_each(|used| *used = true);
+        let mut left: Vec<NextHop> = in_use.into_iter().collect();
+        while let Some(number) = left.pop() {
+            let at = number.number() as usize;
+            if !std::mem::replace(&mut is_used[at], true) {
+                left.extend(self.vias[at].parts().filter_map(|part| self.get(part)));
+            }
+        }
+        let mut retired = Vec::new();
+        self.numbers.retain(|_, number| {
+            let used = is_used[number.number() as usize];
+            if !used {
+                retired.push(*number);
+            }
+            used
+        });
+        retired
+    }
+
+    /// Frees retired numbers, which no table contains any more.
+    pub fn give_back(&mut self, numbers: Vec<NextHop>) {
+        self.free.extend(numbers);
     }
 }

@@ -10,6 +10,7 @@
 //! 192.0.2.0/24 dev r1              # the hosts of a link, each by its own address
 //! 10.0.0.0/8 via 198.19.0.2 weight 3 via 198.19.0.3   # flows are spread over several
 //! blackhole 10.1.0.0/16            # dropped; `unreachable` and `prohibit` notify the sender
+//! throw 10.3.0.0/16                # as if there were no route
 //! local 10.2.0.1/32                # to the router's own host
 //! ```
 
@@ -108,6 +109,7 @@ impl Reader {
             ["blackhole", prefix] => (prefix, Via::Blackhole),
             ["unreachable", prefix] => (prefix, Via::Unreachable),
             ["prohibit", prefix] => (prefix, Via::Prohibit),
+            ["throw", prefix] => (prefix, Via::NoRoute),
             ["local", prefix] => (prefix, Via::Host),
             [prefix, "dev", interface] => (prefix, Via::Link(interface.to_owned())),
             [prefix, ref hops @ ..] if hops.first() == Some(&"via") => (prefix, several(hops)?),

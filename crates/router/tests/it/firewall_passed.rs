@@ -179,6 +179,14 @@ fn segments_pass_only_within_windows() {
             let packet = segment(YOU, ME, ACK, numbers, &vec![0; length]);
             assert_eq!(lab.send(&packet, 0), expected, "{numbers:?}");
         }
+        // A SYN of the responder, and flags that no stack sends, as with nf_conntrack.
+        let [push, urgent] = [8, 32];
+        for flags in [SYN, 0, FIN, SYN | FIN, SYN | RST, FIN | RST | ACK, FIN | push | urgent] {
+            for number in [551, 9_000_000] {
+                let packet = segment(YOU, ME, flags, [number, 0], &[]);
+                assert_eq!(lab.send(&packet, 0), "firewall_stray", "{flags:#x}");
+            }
+        }
         // A second SYN passes, so that its receiver can send a challenge ACK, and changes nothing.
         assert_eq!(lab.send(&segment(ME, YOU, SYN, [77_000_000, 0], &[]), 0), "forwarded");
         assert_eq!(lab.send(&segment(YOU, ME, ACK, [551, 1051], &[1]), 0), "forwarded");

@@ -9,7 +9,7 @@
 use super::Sockets;
 use crate::routing::Routing;
 use fwdlab_netio::host::Carrier;
-use fwdlab_netio::netlink::{Event, LinkState, Pending, RouteEvent, wait_for};
+use fwdlab_netio::netlink::{Event, LinkState, Pending, wait_for};
 use fwdlab_router::routes::kernel::KernelRoutes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,7 +143,7 @@ impl Follower {
             if pending.events.is_empty() {
                 return Ok(());
             }
-            let is_determined = self.locked().hear(routes(&pending.events));
+            let is_determined = self.locked().hear(&pending.events);
             if !is_determined.map_err(anyhow::Error::msg)? {
                 self.query_soon();
             }
@@ -197,7 +197,7 @@ impl Follower {
             }
         }
         let all = self.sockets.questions.routes()?;
-        let result = self.locked().begin_anew(routes(&all));
+        let result = self.locked().replace_all(&all);
         self.query_time = begin.elapsed();
         result.map_err(anyhow::Error::msg)
     }
@@ -247,11 +247,4 @@ fn set_all(carriers: &[Carrier], is_there: bool) {
     for carrier in carriers {
         let _ = carrier.set(is_there);
     }
-}
-
-fn routes(events: &[Event]) -> impl Iterator<Item = &RouteEvent> {
-    events.iter().filter_map(|event| match event {
-        Event::Route(route) => Some(route),
-        _ => None,
-    })
 }

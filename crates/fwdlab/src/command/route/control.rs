@@ -6,8 +6,8 @@ use crate::exit::Exit;
 use crate::signal::Stop;
 use crate::terminal;
 use anyhow::Result;
-use fwdlab_model::router::{RouterSetup, RouterStats};
-use fwdlab_netio::rights;
+use fwdlab_model::router::RouterSetup;
+use fwdlab_netio::{landlock, rights};
 use fwdlab_routerd::Running;
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
@@ -26,7 +26,8 @@ pub(super) fn serve(stop: &Stop) -> Result<Exit> {
     thread::spawn(move || {
         // The router drops its privileges in the thread that opens its ports, and in the threads
         // that it starts.
-        if let Err(error) = rights::drop_all() {
+        let dropped = rights::drop_all().and_then(|()| landlock::write_only_in(&[]));
+        if let Err(error) = dropped {
             terminal::note(&error.to_string());
             return;
         }
@@ -42,22 +43,12 @@ pub(super) fn serve(stop: &Stop) -> Result<Exit> {
     let setup: RouterSetup = setup
         .and_then(|setup| serde_json::from_str(&setup).map_err(|error| error.to_string()))
         .map_err(|error| CliError::Mistake(format!("configuration on standard input: {error}")))?;
-    let mut running = Running::start(&setup)?;
+    let mut running = Running::start(&setup, &[])?;
     show(true, &running.stats(), None)?;
     while !stop.requested() {
         match lines.recv_timeout(TICK) {
-            Ok(Ok(line)) if line == "stats" => show(true, &running.stats(), None)?,
             Ok(Ok(line)) if line == "stop" => break,
-            // An invalid line is answered with an error, and the router continues.
-            Ok(line) => {
-                let error = match line {
-                    Ok(line) => obey(&mut running, &line)
-                        .err()
-                        .map(|what| format!("command `{}`: {what}", beginning(&line))),
-                    Err(what) => Some(what),
-                };
-                show(true, &RouterStats { error, ..running.stats() }, None)?;
-            }
+            Ok(line) => terminal::print(&answer(&mut running, line))?,
             Err(RecvTimeoutError::Timeout) if running.has_ended() => break,
             // The controlling process sees news in the counters.
             Err(RecvTimeoutError::Timeout) => drop(running.news()),
@@ -72,23 +63,17 @@ pub(super) fn serve(stop: &Stop) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Executes a command.
-fn obey(running: &mut Running, order: &str) -> Result<(), String> {
-    match order.split_once(' ') {
-        None if order == "forget" => running.forget_states().map_err(|error| error.to_string()),
-        Some(("route", change)) => running.change_route(change),
-        Some(("reload", setup)) => {
-            let setup = serde_json::from_str(setup).map_err(|error| error.to_string())?;
-            let late = running.reload(&setup).map_err(|error| format!("{error:#}"))?;
-            late.map_or(Ok(()), Err)
-        }
-        _ => Err("expected stats, forget, route, reload or stop".into()),
-    }
+/// Executes a command. An invalid line is answered with an error, and the router continues.
+pub(super) fn answer(running: &mut Running, line: Result<String, String>) -> String {
+    let answer = line.and_then(|line| {
+        running.obey(&line).map_err(|what| format!("command `{}`: {what}", beginning(&line)))
+    });
+    answer.unwrap_or_else(|error| running.failure(error))
 }
 
 /// Reads a line, without its end; `None` at the end of the input. The inner error is the reason why
 /// the line cannot be used.
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut bytes = Vec::new();
     input.by_ref().take(LINE_MAX as u64 + 1).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {

@@ -9,7 +9,7 @@
 //!
 //! | what | nf_conntrack | router |
 //! |---|---|---|
-//! | a SYN within an established connection | passes, for its receiver's challenge (RFC 5961) | dropped outside of the window |
+//! | a SYN of the initiator within an established connection | passes, for its receiver's challenge (RFC 5961) | passes, whatever its number |
 //! | fragments | reassembled and fragmented again | pass unchanged |
 //! | TCP that begins in the middle | picked up | a rule without `flags S/SA` decides |
 

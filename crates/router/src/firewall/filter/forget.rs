@@ -10,9 +10,14 @@ impl SharedFirewall {
     /// neither forwards nor rests. When this returns true, workers' own tables and caches are empty
     /// as well.
     pub fn forget(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
         let number = self.forgotten.fetch_add(1, AcqRel) + 1;
         self.states.clear_shared();
+        self.have_followed(number, patience)
+    }
+
+    /// True if all workers have discarded their own states and caches this number of times.
+    pub(super) fn have_followed(&self, number: u64, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if workers.iter().all(|worker| worker.forgotten.load(Acquire) >= number) {

@@ -285,6 +285,24 @@ impl<const N: usize> Table<N> {
         removed
     }
 
+    /// Removes the entries that `selects`; returns their number.
+    pub(super) fn remove_if(&mut self, selects: impl Fn(&Entry<N>) -> bool) -> usize {
+        let mut removed = 0;
+        // One pass misses an entry that moves across the end.
+        for _ in 0..2 {
+            let mut at = 0;
+            while at < self.slots() {
+                if self.tags[at] != 0 && selects(&self.entries[at]) {
+                    self.remove(at);
+                    removed += 1;
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        removed
+    }
+
     pub(super) fn slots(&self) -> usize {
         self.entries.len()
     }

@@ -35,15 +35,36 @@ impl States {
         (self.live.load(Relaxed) as u64, bytes as u64)
     }
 
-    /// All states, in no order.
-    pub(in crate::firewall) fn list<X: Access>(&self, access: &mut X) -> Vec<Connection> {
-        let mut list = Vec::new();
+    /// Calls `visit` with all states that have not expired, in no order.
+    pub(in crate::firewall) fn visit<X: Access>(
+        &self,
+        access: &mut X,
+        now_ns: u64,
+        mut visit: impl FnMut(Connection),
+    ) {
         for at in 0..self.segments {
             let segment = access.segment(at);
-            list.extend(segment.inet.iter().map(Connection::of));
-            list.extend(segment.inet6.iter().map(Connection::of));
+            let inet = segment.inet.iter().filter(|entry| !entry.is_over(now_ns, &self.limits));
+            inet.map(Connection::of).for_each(&mut visit);
+            let inet6 = segment.inet6.iter().filter(|entry| !entry.is_over(now_ns, &self.limits));
+            inet6.map(Connection::of).for_each(&mut visit);
         }
-        list
+    }
+
+    /// Removes the states that `selects`; returns their number.
+    pub(in crate::firewall) fn remove<X: Access>(
+        &self,
+        access: &mut X,
+        selects: &dyn Fn(&Connection) -> bool,
+    ) -> usize {
+        let mut removed = 0;
+        for at in 0..self.segments {
+            let mut segment = access.segment(at);
+            removed += segment.inet.remove_if(|entry| selects(&Connection::of(entry)));
+            removed += segment.inet6.remove_if(|entry| selects(&Connection::of(entry)));
+        }
+        self.live.fetch_sub(removed, Relaxed);
+        removed
     }
 }
 

@@ -9,8 +9,10 @@
 //! A reset ends the state only if its sequence number is exactly the expected one (RFC 5961 section
 //! 3.2): the last that its receiver has acknowledged, or the end of what its sender has sent.
 //! Another one within the window passes, so that its receiver can send a challenge ACK, and changes
-//! nothing; so does a SYN (section 4.2). If the answer to such a SYN accepts it, its sender had
-//! lost the old connection, and the state becomes the new connection's.
+//! nothing; so does a SYN of the initiator (section 4.2). If the answer to such a SYN accepts it, its
+//! sender had lost the old connection, and the state becomes the new connection's. A SYN of the
+//! responder, and combinations of flags that TCP never sends, do not belong to the connection, as
+//! with Linux's connection tracking.
 
 use crate::firewall::packet::{Contents, Packet, Part, bit, contents, contents6, flag};
 use fwdlab_netio::frame::Frame;
@@ -107,8 +109,8 @@ fn later(a: u32, b: u32) -> u32 {
 }
 
 impl TcpSegment {
-    /// `None` if the header is malformed: its length is less than the minimum or exceeds the
-    /// packet.
+    /// `None` if the header is malformed: its length is less than the minimum or exceeds the packet,
+    /// or no stack sends its flags.
     pub(in crate::firewall) fn read(frame: &Frame, packet: Packet) -> Option<TcpSegment> {
         let bytes = frame.buffer();
         let contents = of(frame, packet);
@@ -120,6 +122,9 @@ impl TcpSegment {
         let word =
             |at: usize| header[at..].first_chunk().map_or(0, |&bytes| u32::from_be_bytes(bytes));
         let flags = header[13];
+        if !are_possible(flags) {
+            return None;
+        }
         let begin = word(4);
         let flag_octets = u32::from(flags & flag::SYN != 0) + u32::from(flags & flag::FIN != 0);
         let end = begin.wrapping_add((contents.length() - length) as u32 + flag_octets);
@@ -132,6 +137,18 @@ impl TcpSegment {
     fn is(&self, flags: u8) -> bool {
         self.flags & flags != 0
     }
+}
+
+/// True for flags of TCP's segments: SYN, SYN+ACK, ACK, FIN+ACK, RST or RST+ACK, each with any other
+/// flags. Scanners send others.
+fn are_possible(flags: u8) -> bool {
+    const RST_ACK: u8 = flag::RST | flag::ACK;
+    const FIN_ACK: u8 = flag::FIN | flag::ACK;
+    const SYN_ACK: u8 = flag::SYN | flag::ACK;
+    matches!(
+        flags & (flag::SYN | flag::FIN | flag::RST | flag::ACK),
+        flag::SYN | SYN_ACK | flag::ACK | FIN_ACK | flag::RST | RST_ACK
+    )
 }
 
 /// Value of the window scale option (RFC 7323 section 2.2).
@@ -293,12 +310,16 @@ fn fit(sides: &[Side; 2], segment: &TcpSegment, reply: bool, stray: u32) -> Fit 
     if is_in_window(own, other, segment) && acknowledges {
         // A second SYN of the same connection does not belong to it.
         let again = segment.is(flag::SYN) && segment.end != own.sent && other.seen;
-        return if again { Fit::Aside } else { Fit::Inside };
+        return match again {
+            true if opens && reply => Fit::Outside,
+            true => Fit::Aside,
+            false => Fit::Inside,
+        };
     }
     match () {
         // Without an answer, the initiator may start over.
         () if opens && !reply && !other.seen => Fit::Anew,
-        () if opens => Fit::Aside,
+        () if opens && !reply => Fit::Aside,
         () if segment.is(flag::SYN)
             && reply
             && stray != 0

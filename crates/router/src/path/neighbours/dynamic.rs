@@ -1,30 +1,69 @@
-//! Next hops that are added while packets are forwarded, and entries that a reconfigured router
+//! Next hops that come and go while packets are forwarded, and entries that a reconfigured router
 //! keeps from its predecessor.
 //!
-//! Each worker has its own copy of the list and takes over new entries when it sees a change, at
-//! the latest when it looks up an unknown number: a route may therefore be added right after its
-//! next hop.
+//! Each worker has its own copy of the list and takes over changes when it sees one, at the latest
+//! when it looks up an unknown number: a route may therefore be added right after its next hop. A
+//! removed number may be used again as soon as no worker looks up routes of the time before.
 
 use super::{Entry, Gateway, Neighbours, NumberTooHigh, Special};
 use crate::fib::NextHop;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Added next hops, and the number of them in this copy.
+/// Changes of next hops, and the number of them in this copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DynamicNextHops {
-    all: Arc<Mutex<Vec<Added>>>,
+    log: Arc<Mutex<Log>>,
     followed: usize,
 }
 
-/// An added next hop.
-type Added = (NextHop, Arc<Entry>);
+/// Changes, without those that later ones undo.
+#[derive(Debug, Default)]
+struct Log {
+    /// Number of changes before these, which these replace.
+    begin: usize,
+    changes: Vec<Change>,
+    /// Number of changes from which on those that others undo are removed.
+    most: usize,
+}
+
+/// A next hop that was added, or removed.
+type Change = (NextHop, Option<Arc<Entry>>);
+
+/// Minimum number of changes before those that later ones undo are removed.
+const CHANGES_MIN: usize = 4096;
+
+impl Log {
+    fn end(&self) -> usize {
+        self.begin + self.changes.len()
+    }
+
+    fn push(&mut self, change: Change) {
+        self.changes.push(change);
+        if self.changes.len() <= self.most.max(CHANGES_MIN) {
+            return;
+        }
+        let end = self.end();
+        let mut latest = BTreeMap::new();
+        for (number, entry) in self.changes.drain(..) {
+            latest.insert(number, entry);
+        }
+        self.changes.extend(latest.into_iter().filter(|(_, entry)| entry.is_some()));
+        (self.begin, self.most) = (end, 2 * self.changes.len());
+    }
+}
 
 impl Neighbours {
     /// Allows adding next hops later, with [`Neighbours::grow`].
     pub fn may_grow(&mut self) {
         self.grown.get_or_insert_default();
         self.hosts.get_or_insert_default();
+    }
+
+    /// Ends the set of next hops that are never removed.
+    pub fn seal(&mut self) {
+        self.own = self.entries.len();
     }
 
     /// Adds next hops to this set of neighbours and all its clones: routers know each of them
@@ -46,40 +85,80 @@ impl Neighbours {
                 Err(special) => Entry { special: Some(special), ..Entry::new(None, None) },
             });
             self.put_shared(number, Arc::clone(&entry))?;
-            let grown = self.grown.as_mut().expect("neighbours that may grow");
-            grown.all.lock().unwrap_or_else(PoisonError::into_inner).push((number, entry));
-            grown.followed += 1;
+            self.record((number, Some(entry)));
         }
-        self.changes.fetch_add(1, Ordering::Release);
+        self.change();
         Ok(())
+    }
+
+    /// Removes next hops that were added with [`Neighbours::grow`], and to which no route leads any
+    /// more. Their numbers may be used again when every worker has processed a batch since.
+    ///
+    /// # Panics
+    /// As [`Neighbours::grow`].
+    pub fn shrink(&mut self, gone: impl IntoIterator<Item = NextHop>) {
+        for number in gone {
+            self.remove(number);
+            self.record((number, None));
+        }
+        self.change();
+    }
+
+    fn remove(&mut self, number: NextHop) {
+        self.unlist(number);
+        if let Some(entry) = self.entries.get_mut(number.number() as usize) {
+            *entry = None;
+        }
+    }
+
+    fn record(&mut self, change: Change) {
+        let grown = self.grown.as_mut().expect("neighbours that may grow");
+        let mut log = locked(&grown.log);
+        log.push(change);
+        grown.followed = log.end();
     }
 
     /// Creates an entry for a gateway, with the known MAC of an equal gateway.
     fn entry_like_known(&self, gateway: Gateway) -> Entry {
         let entry = Entry::new(None, Some(gateway));
-        let listed = self.gateways.iter().filter_map(|&number| self.entry(number).cloned());
         let host = self.hosts.as_ref().and_then(|hosts| hosts.get(&gateway));
-        let mut same = listed.filter(|other| other.gateway == Some(gateway)).chain(host);
+        let mut same = self.of_gateway(&gateway).cloned().chain(host);
         match same.find(|other| other.is_known()) {
             Some(known) => Entry { neighbour: known.neighbour, ..entry }.learnt_as(&known),
             None => entry,
         }
     }
 
-    /// Takes over added next hops; returns true if there were any.
+    /// Takes over changes of next hops; returns true if there were any.
     pub(in super::super) fn follow(&mut self) -> bool {
         let Some(grown) = &mut self.grown else { return false };
-        let more = {
-            let all = grown.all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.get(grown.followed..).unwrap_or_default().to_vec()
+        let (is_behind, changes) = {
+            let log = locked(&grown.log);
+            let from = grown.followed.checked_sub(log.begin);
+            grown.followed = log.end();
+            (from.is_none(), log.changes.get(from.unwrap_or(0)..).unwrap_or_default().to_vec())
         };
-        grown.followed += more.len();
-        let is_more = !more.is_empty();
-        for (number, entry) in more {
-            // It fitted in the set to which it was added.
-            let _ = self.put_shared(number, entry);
+        if is_behind {
+            self.remove_added();
+        }
+        let is_more = is_behind || !changes.is_empty();
+        for (number, entry) in changes {
+            match entry {
+                // It fitted in the set to which it was added.
+                Some(entry) => drop(self.put_shared(number, entry)),
+                None => self.remove(number),
+            }
         }
         is_more
+    }
+
+    /// Removes all next hops that were added: which of them have gone is no longer known.
+    fn remove_added(&mut self) {
+        for at in self.own..self.entries.len() {
+            if let Some(number) = u32::try_from(at).ok().and_then(NextHop::new) {
+                self.remove(number);
+            }
+        }
     }
 
     /// As [`Neighbours::entry`], including next hops added in the meantime.
@@ -91,12 +170,13 @@ impl Neighbours {
     }
 
     /// Takes over the learnt MACs of equal gateways and hosts, so that a reconfigured router does
-    /// not request them again.
+    /// not request them again, and the carriers of ports.
     pub fn learn_from(&mut self, before: &Neighbours) {
+        self.down = Arc::clone(&before.down);
         if let (Some(hosts), Some(known)) = (&self.hosts, &before.hosts) {
             hosts.take_over(known);
         }
-        for number in self.gateways.clone() {
+        for number in self.numbers().collect::<Vec<NextHop>>() {
             let Some(entry) = self.entry(number) else { continue };
             let Some(gateway) = entry.gateway.filter(|_| !entry.is_known()) else { continue };
             let entry = before.entry_like_known(gateway);
@@ -106,6 +186,10 @@ impl Neighbours {
             }
         }
     }
+}
+
+fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Entry {
@@ -139,6 +223,7 @@ mod tests {
     fn clones_see_added_next_hops_and_their_macs() {
         let mut all = Neighbours::new();
         all.may_grow();
+        all.seal();
         let mut worker = all.clone();
         let near = gateway(1, "192.0.2.7");
         // The host's own neighbour, before any route leads there.
@@ -157,6 +242,36 @@ mod tests {
             Some(Special::Blackhole)
         );
         assert!(!worker.follow() && worker.changes() > 0);
+    }
+
+    /// A worker that was idle for any time has the next hops that are left, and no others.
+    #[test]
+    fn clones_follow_numbers_that_are_given_back() {
+        let mut all = Neighbours::new();
+        all.may_grow();
+        all.set_gateway(number(0), gateway(0, "192.0.2.1")).expect("a low number");
+        all.seal();
+        let (mut idle, mut busy) = (all.clone(), all.clone());
+        let one = |n: u32| gateway(1, &format!("10.0.{}.{}", n >> 8, n & 255));
+        for round in 0..20u32 {
+            let numbers = || (0..1000).map(move |n| (number(1 + n), round * 1000 + n));
+            all.grow(numbers().map(|(number, n)| (number, Ok(one(n))))).expect("low numbers");
+            assert!(busy.follow());
+            assert_eq!(busy.gateway(number(7)), Some(&one(round * 1000 + 6)));
+            let gone = numbers().filter(|(_, n)| round < 19 || n % 2 == 0);
+            all.shrink(gone.map(|(number, _)| number));
+            assert!(busy.follow() && busy.gateway(number(1)).is_none());
+        }
+        assert!(idle.follow());
+        for neighbours in [&idle, &busy, &all] {
+            assert_eq!(neighbours.numbers().count(), 501);
+            assert_eq!(neighbours.gateway(number(0)), Some(&gateway(0, "192.0.2.1")));
+            assert_eq!(neighbours.gateway(number(2)), Some(&one(19_001)));
+            assert_eq!(neighbours.of_gateway(&one(19_001)).count(), 1);
+        }
+        let log = locked(&all.grown.as_ref().expect("it may grow").log).changes.len();
+        assert!(log <= CHANGES_MIN, "{log}");
+        assert!(!idle.follow() && !busy.follow());
     }
 
     #[test]

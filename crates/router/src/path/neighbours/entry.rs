@@ -85,7 +85,7 @@ impl Entry {
     }
 
     /// Time from which the MAC is stale.
-    fn stale_ns(&self) -> u64 {
+    pub(super) fn stale_ns(&self) -> u64 {
         self.confirmed_ns.load(Relaxed).saturating_add(REACHABLE_NS)
     }
 

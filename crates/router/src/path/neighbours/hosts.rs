@@ -131,6 +131,11 @@ impl Hosts {
         }
     }
 
+    /// All hosts.
+    pub(super) fn all(&self) -> Vec<Arc<Entry>> {
+        self.read().values().flat_map(|hosts| hosts.all.values().cloned()).collect()
+    }
+
     /// Forgets the hosts of a port, except for static ones.
     pub(super) fn forget(&self, port: u8) {
         for (_, hosts) in self.write().iter_mut().filter(|((of, _), _)| *of == port) {

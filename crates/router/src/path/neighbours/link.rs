@@ -13,6 +13,11 @@ pub(in super::super) struct Link {
 
 impl Link {
     pub(in super::super) const UNKNOWN: Link = Link { macs: [0; 12], mtu: 0, port: u8::MAX };
+
+    /// The link with an MTU of at most `mtu` bytes.
+    pub(in super::super) fn limited_to(self, mtu: u16) -> Link {
+        Link { mtu: self.mtu.min(mtu), ..self }
+    }
 }
 
 const _: () = assert!(size_of::<Link>() == 16);

@@ -10,8 +10,12 @@ pub enum Special {
     Link(u8),
     /// Several other next hops, repeated by weight: each flow selects an index.
     Several(Box<[NextHop]>),
+    /// Another next hop, with a smaller MTU in bytes.
+    Limited(NextHop, u16),
     /// Drop packets silently (`blackhole`).
     Blackhole,
+    /// Drop packets as if there were no route (`throw`).
+    NoRoute,
     /// Drop packets, and report to their sender that the host is unreachable (`unreachable`).
     Unreachable,
     /// Drop packets, and report to their sender that they are prohibited (`prohibit`).
@@ -25,4 +29,6 @@ pub enum Special {
 pub(in super::super) struct Hop {
     pub(in super::super) number: NextHop,
     pub(in super::super) host: Option<Gateway>,
+    /// Largest IP packet of the route, in bytes.
+    pub(in super::super) mtu: u16,
 }

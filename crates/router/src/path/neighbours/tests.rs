@@ -3,7 +3,7 @@
 use super::*;
 
 fn hop(number: NextHop) -> Hop {
-    Hop { number, host: None }
+    Hop { number, host: None, mtu: u16::MAX }
 }
 
 #[test]
