@@ -17,8 +17,9 @@
 //! Block unwanted outgoing traffic before a rule keeps its state.
 //!
 //! A state begins with any packet that a `keep state` rule passes, except resets, ICMP other than
-//! queries, and later fragments. A TCP connection may be picked up mid-stream (`flags S/SA` prevents
-//! that); it is established once both sides have answered, or immediately if it is sloppy.
+//! queries, and later fragments; of TCP it is the SYN, unless the rule has `flags any`, which picks
+//! connections up mid-stream. A TCP connection is established once both sides have answered, or
+//! immediately if it is sloppy.
 //!
 //! ICMP and ICMPv6 errors belong to the connection whose packet they quote (RFC 792, RFC 4443, RFC
 //! 5508): they pass from either side and on both sides while the connection has a state, and count

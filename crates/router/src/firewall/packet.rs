@@ -57,6 +57,8 @@ pub(super) mod bit {
     pub(in super::super) const LATER: u32 = 1 << 23;
     /// Packets that are filtered one by one.
     pub(in super::super) const ODD: u32 = UNREADABLE | FIRST | LATER;
+    /// TCP, but not SYN without ACK, or not known to be. First fragments hide two bits below.
+    pub(in super::super) const WITHIN_TCP: u32 = 1 << 26;
     /// Bits that a first fragment hides, and the shift to their hidden position.
     pub(super) const HIDDEN: u32 = TRACKABLE | OPENS;
     pub(super) const HIDE: u32 = 5;
@@ -221,7 +223,7 @@ fn half_at(bytes: &[u8; CAPACITY], at: usize) -> u32 {
 pub(super) fn tcp_word(flags: u8) -> u32 {
     let opens = if flags & flag::RST == 0 { bit::OPENS } else { 0 };
     let opens_tcp = flags & (flag::SYN | flag::ACK) == flag::SYN;
-    let opens_tcp = if opens_tcp { bit::OPENS_TCP } else { 0 };
+    let opens_tcp = if opens_tcp { bit::OPENS_TCP } else { bit::WITHIN_TCP };
     u32::from(protocol::TCP) << 8 | bit::HAS_PORTS | bit::TRACKABLE | opens | opens_tcp
 }
 
@@ -335,6 +337,9 @@ pub(super) fn transport(bytes: &[u8; CAPACITY], contents: Contents, family: u32)
         }
         (protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMP6, Some(_)) => {}
         (_, Some(_)) => word = bit::TRACKABLE | bit::OPENS,
+        (protocol::TCP, None) if matches!(contents.part, Part::Later(_)) => {
+            word = bit::LATER | bit::WITHIN_TCP;
+        }
         (_, None) if matches!(contents.part, Part::Later(_)) => word = bit::LATER,
         (_, None) => {}
     }

@@ -84,7 +84,8 @@ pub struct Rule {
     pub source: End,
     /// Destination.
     pub destination: End,
-    /// For TCP, only the packet that opens a connection: SYN without ACK (`flags S/SA`).
+    /// Of TCP, only the packet that opens a connection: SYN without ACK (`flags S/SA`). The default
+    /// of rules that keep state, as in pf.conf(5); `flags any` includes all packets.
     pub opening: bool,
     /// Keep state: later packets of the connection pass in both directions.
     pub keep_state: bool,
@@ -142,7 +143,7 @@ pub enum RuleError {
     #[error("ports need \"proto tcp\" or \"proto udp\"")]
     Ports,
     /// TCP flags with another protocol.
-    #[error("\"flags S/SA\" needs \"proto tcp\"")]
+    #[error("\"flags\" needs \"proto tcp\"")]
     Flags,
     /// State for a blocked packet.
     #[error("\"keep state\" goes with \"pass\"")]
@@ -170,9 +171,10 @@ impl Ruleset {
             Standard::Stateless => 1,
             Standard::Rules(count) => count,
             Standard::Stateful => {
-                let keep_state = true;
+                let (opening, keep_state) = (true, true);
                 let direction = Some(Direction::In);
-                ruleset.rules.push(Rule { keep_state, direction, ..Rule::new(Action::Pass) });
+                let rule = Rule { opening, keep_state, direction, ..Rule::new(Action::Pass) };
+                ruleset.rules.push(rule);
                 return ruleset;
             }
         };
@@ -223,6 +225,11 @@ impl Rule {
         }
     }
 
+    /// True unless the protocol is another one than TCP.
+    pub(super) fn may_be_tcp(&self) -> bool {
+        self.protocol.is_none_or(|protocol| protocol == TCP)
+    }
+
     /// The family that the conditions imply, if they agree.
     pub(super) fn only_family(&self) -> Result<Option<Family>, RuleError> {
         let of_protocol = match self.protocol {
@@ -256,7 +263,7 @@ impl Rule {
                 return Err(RuleError::Range(*range.start(), *range.end()));
             }
         }
-        if self.opening && self.protocol != Some(TCP) {
+        if self.opening && !(self.protocol == Some(TCP) || self.keep_state && self.may_be_tcp()) {
             return Err(RuleError::Flags);
         }
         if self.keep_state && self.action == Action::Block {
@@ -372,8 +379,10 @@ impl fmt::Display for Rule {
         } else {
             write!(f, " from {} to {}", self.source, self.destination)?;
         }
-        if self.opening {
+        if self.opening && self.protocol == Some(TCP) {
             f.write_str(" flags S/SA")?;
+        } else if self.keep_state && self.may_be_tcp() && !self.opening {
+            f.write_str(" flags any")?;
         }
         if self.keep_state {
             f.write_str(" keep state")?;

@@ -112,7 +112,7 @@ impl Rules {
 
     /// True if a rule requires fields that only the first fragment of a packet has.
     pub(super) fn look_inside(&self) -> bool {
-        let inside = u64::from(bit::HAS_PORTS | bit::OPENS_TCP);
+        let inside = u64::from(bit::HAS_PORTS | bit::WITHIN_TCP);
         self.keep_state() || self.heads.iter().any(|head| head.mask & inside != 0)
     }
 
@@ -230,7 +230,7 @@ fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail),
         head.demand(bit::INET6, if family == Family::Inet6 { bit::INET6 } else { 0 });
     }
     if rule.opening {
-        head.demand(bit::OPENS_TCP, bit::OPENS_TCP);
+        head.demand(bit::WITHIN_TCP, 0);
     }
     let ends = [&rule.source, &rule.destination];
     let mut ports = [const { Vec::new() }; 2];

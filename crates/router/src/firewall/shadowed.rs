@@ -38,7 +38,7 @@ impl Rule {
         covers_direction
             && (self.port.is_none() || self.port == other.port)
             && (self.protocol.is_none() || self.protocol == other.protocol)
-            && (!self.opening || other.opening)
+            && (!self.opening || other.opening || !other.may_be_tcp())
             && (self.family.is_none() || other.only_family().is_ok_and(|own| own == self.family))
             && self.source.covers(&other.source, tables)
             && self.destination.covers(&other.destination, tables)

@@ -251,13 +251,16 @@ impl<'a> Reader<'a> {
                 rule.destination = self.end()?;
             }
         }
-        if self.take("flags") {
+        let flags = self.take("flags");
+        let any = flags && self.take("any");
+        if flags && !any {
             self.demand("S/SA")?;
             rule.opening = true;
         }
         if self.take("keep") {
             self.demand("state")?;
             rule.keep_state = true;
+            rule.opening |= rule.may_be_tcp() && !any;
             if self.take("(sloppy)") {
                 rule.sloppy = true;
             }
@@ -288,7 +291,8 @@ impl<'a> Reader<'a> {
     }
 
     fn end(&mut self) -> Result<End, TextError> {
-        let host = if self.take("any") {
+        let is_port = self.peek().is_some_and(|word| word.text == "port");
+        let host = if is_port || self.take("any") {
             Host::Any
         } else {
             let negated = self.take("!");

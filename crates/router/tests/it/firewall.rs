@@ -131,13 +131,27 @@ fn states_pass_outgoing_packets_and_rules_filter_others() {
 }
 
 #[test]
-fn flags_match_only_connection_openings() {
-    let rules = "pass in proto tcp all flags S/SA keep state\nblock in proto tcp all";
-    let mut lab = Walled::new(rules, &states(StateTable::Sharded));
-    assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "firewall");
-    assert_eq!(lab.send(&tcp(ME, YOU, SYN | ACK), 0), "firewall");
-    assert_eq!(lab.send(&tcp(ME, YOU, SYN), 0), "forwarded");
-    assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "forwarded");
+fn state_of_tcp_begins_with_its_opening_by_default() {
+    for (rule, picks_up) in [
+        ("pass in proto tcp all flags S/SA keep state", false),
+        ("pass in proto tcp all keep state", false),
+        ("pass in all keep state", false),
+        ("pass in all keep state (sloppy)", false),
+        ("pass in proto tcp all flags any keep state", true),
+        ("pass in all flags any keep state", true),
+    ] {
+        let rules = format!("{rule}\nblock in proto tcp all");
+        let mut lab = Walled::new(&rules, &states(StateTable::Sharded));
+        let middle = if picks_up { "forwarded" } else { "firewall" };
+        assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), middle, "{rule}");
+        let mut lab = Walled::new(&rules, &states(StateTable::Sharded));
+        assert_eq!(lab.send(&datagram(ME, YOU), 0), "forwarded", "{rule}");
+        if !picks_up {
+            assert_eq!(lab.send(&tcp(ME, YOU, SYN | ACK), 0), "firewall", "{rule}");
+        }
+        assert_eq!(lab.send(&tcp(ME, YOU, SYN), 0), "forwarded", "{rule}");
+        assert_eq!(lab.send(&tcp(ME, YOU, ACK), 0), "forwarded", "{rule}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ const ME: (&str, u16) = ("198.18.0.5", 40_000);
 const YOU: (&str, u16) = ("198.19.0.9", 80);
 const ME6: (&str, u16) = ("2001:2::5", 40_000);
 const YOU6: (&str, u16) = ("2001:2:0:8000::9", 80);
-const OUTWARDS: &str = "pass in on 0 all keep state\nblock in on 1 all";
+const OUTWARDS: &str = "pass in on 0 all flags any keep state\nblock in on 1 all";
 
 fn states() -> StateConfig {
     StateConfig { seed: Some(1), ..StateConfig::default() }
@@ -313,7 +313,7 @@ fn floods_do_not_block_other_connections() {
 
 fn flood_does_not_block_other_connections(kind: StateTable, what: &str, connection_of: Flood) {
     let config = StateConfig { limit: 1000, kind, ..states() };
-    let mut lab = Walled::new("pass in on 0 all keep state\nblock in all", &config);
+    let mut lab = Walled::new("pass in on 0 all flags any keep state\nblock in all", &config);
     let host = |number: u32| format!("198.18.{}.{}", 1 + number / 250, 1 + number % 250);
     let answered_host = host(0);
     for packet in established((&answered_host, 1), YOU) {

@@ -15,9 +15,9 @@ use std::net::IpAddr;
 fn pf_syntax_is_accepted() {
     let written = "# the lot\n\
         table <bad> { 203.0.113.0/24, # more\n   2001:db8::/32\n 192.0.2.1 }\n\
-        block in quick on 0 inet proto tcp from <bad> to any port 1:1023\n\
+        block in quick on 0 inet proto tcp from <bad> to port 1:1023\n\
         pass in on far proto udp from !198.18.0.0/15 port { 53 5000:5010, 7 } to ! <bad> keep state\n\
-        pass out inet6 proto tcp to 2001:db8::1 flags S/SA keep state (sloppy)\n\
+        pass out inet6 proto tcp to 2001:db8::1 keep state (sloppy)\n\
         block local proto icmp to 198.18.0.1\n\
         pass proto icmp6 all\n\n  block proto 47 from any\nblock all\ndefault block";
     let ruleset = text::read_with(written, &|name| (name == "far").then_some(1)).expect("rules");
@@ -78,7 +78,7 @@ fn errors_include_line_and_column() {
         ),
         ("pass proto udp to any port 9:8", "line 1, column 1: the ports 9:8 end before they begin"),
         ("pass inet from ::/0", "line 1, column 1: no packet is both IPv4 and IPv6"),
-        ("pass proto udp all flags S/SA", "line 1, column 1: \"flags S/SA\" needs \"proto tcp\""),
+        ("pass proto udp all flags S/SA", "line 1, column 1: \"flags\" needs \"proto tcp\""),
         (
             "pass local all keep state",
             "line 1, column 1: \"keep state\" goes with \"in\" and \"out\": the router's own answers need none",
@@ -244,7 +244,11 @@ fn rule() -> impl Strategy<Value = Rule> {
                 protocol,
                 source,
                 destination,
-                opening: opening && protocol == Some(TCP),
+                opening: match protocol {
+                    Some(TCP) => opening,
+                    None => opening && keep && pass,
+                    Some(_) => false,
+                },
                 keep_state: keep && pass,
                 sloppy: sloppy && keep && pass,
             }
@@ -323,7 +327,7 @@ fn matches(rule: &Rule, spec: &Spec, direction: Direction, port: u8, tables: &[T
         && rule.protocol.is_none_or(|own| own == spec.protocol)
         && (rule.protocol != Some(1) || of_family(Family::Inet))
         && (rule.protocol != Some(58) || of_family(Family::Inet6))
-        && (!rule.opening || spec.payload[13] & (SYN | ACK) == SYN)
+        && (!rule.opening || spec.protocol != TCP || spec.payload[13] & (SYN | ACK) == SYN)
         && end(&rule.source, 0)
         && end(&rule.destination, 1)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Phases only: windows have separate tests.
-const OUTWARDS: &str = "pass in on 0 all keep state (sloppy)\nblock in on 1 all";
+const OUTWARDS: &str = "pass in on 0 all flags any keep state (sloppy)\nblock in on 1 all";
 
 const HOLDERS: [StateTable; 3] = [StateTable::Global, StateTable::Sharded, StateTable::PerWorker];
 

@@ -44,7 +44,18 @@ struct Order {
 }
 
 /// Commands from a socket.
-pub(super) struct Socket(Receiver<Order>);
+pub(super) struct Socket {
+    path: PathBuf,
+    orders: Receiver<Order>,
+}
+
+/// After its start the router may not change files: the file remains, and the next router replaces
+/// it.
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
 
 impl Socket {
     /// Opens the socket, if one is requested, and listens from then on.
@@ -74,7 +85,7 @@ impl Socket {
                 let _ = serve(client, &sender);
             }
         })?;
-        Ok(Some(Socket(orders)))
+        Ok(Some(Socket { path: path.clone(), orders }))
     }
 
     /// Answers commands for some time.
@@ -82,7 +93,7 @@ impl Socket {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let Ok(Order { line, answer: to }) = self.0.recv_timeout(left) else {
+            let Ok(Order { line, answer: to }) = self.orders.recv_timeout(left) else {
                 // No socket sends commands any more.
                 thread::sleep(end.saturating_duration_since(Instant::now()));
                 return;

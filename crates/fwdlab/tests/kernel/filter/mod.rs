@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | a SYN of the initiator within an established connection | passes, for its receiver's challenge (RFC 5961) | passes, whatever its number |
 //! | fragments | reassembled and fragmented again | pass unchanged |
-//! | TCP that begins in the middle | picked up | a rule without `flags S/SA` decides |
+//! | TCP that begins in the middle | picked up | a rule with `flags any` decides |
 
 mod rules;
 mod traffic;

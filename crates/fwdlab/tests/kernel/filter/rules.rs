@@ -168,6 +168,8 @@ impl Rule {
         words.push(format!("from {} to {}", from.ours(), to.ours()));
         if self.opening {
             words.push("flags S/SA".into());
+        } else if self.pass && keep_state && self.protocol.is_none() {
+            words.push("flags any".into());
         }
         if self.pass && keep_state {
             words.push("keep state".into());
