@@ -29,20 +29,20 @@ pub(crate) const LEVELS: &[(&str, Level)] = &[
     ("vm", Level::Vm),
 ];
 
-/// Programs of one lane run one after the other; the lanes run at the same time.
+/// Programs of one lane run one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Measures on this machine: measurements wait for the machine's lock.
     Machine,
     /// Unit tests, and tests that mostly wait for hosts.
     Hosts,
-    /// Computes for minutes: counts of guests. At a lower priority, so that it uses the time that
-    /// the other lanes leave and does not distort what they measure.
-    Background,
+    /// Computes for minutes: counts of guests. They use all CPUs: beside other lanes they would
+    /// distort what those measure, and boot too slowly.
+    Guests,
 }
 
-/// Every lane.
-pub(crate) const LANES: [Lane; 3] = [Lane::Machine, Lane::Hosts, Lane::Background];
+/// Groups of lanes, one after the other. The lanes of a group run at the same time.
+pub(crate) const LANES: [&[Lane]; 2] = [&[Lane::Machine, Lane::Hosts], &[Lane::Guests]];
 
 /// Test programs beyond [`Level::Unit`]: package, target, level, lane.
 const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
@@ -59,7 +59,7 @@ const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
     ("fwdlab-bench", "ssh", Level::Lab, Lane::Hosts),
     ("fwdlab", "lab", Level::Lab, Lane::Hosts),
     ("fwdlab", "rates", Level::Vm, Lane::Machine),
-    ("fwdlab", "vm", Level::Vm, Lane::Background),
+    ("fwdlab", "vm", Level::Vm, Lane::Guests),
 ];
 
 /// Returns the level with a name.

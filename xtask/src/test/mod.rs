@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the lanes at the same time, and the programs of each one after the other.
+/// Runs the lanes of each group at the same time, and the programs of a lane one after the other.
 fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
     let runs = Mutex::new(Vec::new());
     let runs_of = &runs;
@@ -65,11 +65,14 @@ fn execute(programs: &[Program], setting: &Setting) -> Result<Vec<Run>> {
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let lanes = levels::LANES.map(|lane| scope.spawn(move || run_lane(lane)));
-        lanes.into_iter().try_for_each(|lane| {
-            lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    })?;
+    for group in levels::LANES {
+        std::thread::scope(|scope| {
+            let spawn = |&lane| scope.spawn(move || run_lane(lane));
+            let lanes: Vec<_> = group.iter().map(spawn).collect();
+            lanes.into_iter().try_for_each(|lane| {
+                lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        })?;
+    }
     Ok(runs.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,7 +1,7 @@
 //! Runs one test program: collects its output line by line, its skips and its times.
 
 use super::build::Program;
-use super::levels::{Lane, Level};
+use super::levels::Level;
 use super::libtest::{Listing, Outcome};
 use super::skips;
 use super::tally::Run;
@@ -46,7 +46,7 @@ pub(crate) struct Setting {
 pub(crate) fn run(program: &Program, setting: &Setting) -> Result<Run> {
     let records = setting.scratch.join(program.name.replace(['/', ' '], "_"));
     let began = Instant::now();
-    let mut child = command(program)
+    let mut child = Command::new(&program.file)
         .args(&setting.arguments)
         .envs(setting.environment.iter().map(|(name, value)| (name, value)))
         .env("RUST_TEST_THREADS", threads(program))
@@ -72,17 +72,6 @@ pub(crate) fn run(program: &Program, setting: &Setting) -> Result<Run> {
         wall: began.elapsed(),
         cpu: end.cpu,
     })
-}
-
-/// Returns a command for the program, at the priority of its lane. nice(1) executes the program in
-/// its own process.
-fn command(program: &Program) -> Command {
-    if program.lane != Lane::Background {
-        return Command::new(&program.file);
-    }
-    let mut command = Command::new("nice");
-    command.args(["-n", "5"]).arg(&program.file);
-    command
 }
 
 /// Returns the number of tests to run at the same time. Guests compute, the hosts of a laboratory
@@ -207,6 +196,7 @@ impl Stat {
 
 #[cfg(test)]
 mod tests {
+    use super::super::levels::Lane;
     use super::*;
 
     fn script(text: &str) -> (Run, tempfile::TempDir) {

@@ -66,8 +66,8 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
         Fault::UdpHeader => (layout.udp + 2, 8, udp),
         Fault::Stamp => (stamp + 2, 1 << (random % 16), udp),
         Fault::Sequence => (stamp + 12, 1, udp),
-        // Half a second or so.
-        Fault::Time => (stamp + 14, 0x2000, udp),
+        // A second or so: a packet that arrives later than that is no longer from the future.
+        Fault::Time => (stamp + 14, 0x4000, udp),
         Fault::Payload if length >= stamp + 20 => {
             let words = (length - stamp - 18) / 2;
             (stamp + 18 + 2 * (random as usize % words), 0x0100, udp)

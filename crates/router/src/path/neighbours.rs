@@ -302,6 +302,7 @@ impl Neighbours {
             }
             let confirmed_ns = if confirms { now_ns } else { now_ns.saturating_sub(REACHABLE_NS) };
             entry.confirmed_ns.store(confirmed_ns, Ordering::Relaxed);
+            entry.answered_ns.store(if confirms { now_ns } else { 0 }, Ordering::Relaxed);
             entry.unanswered.store(0, Ordering::Relaxed);
             if before == 0 {
                 entry.last_ns.fetch_max(now_ns, Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl NeighbourRow {
             address: known.gateway.address,
             mac: known.mac.map(mac),
             state: reachability(known.reachability).into(),
-            answered_seconds: known.confirmed_ns.map(|time| seconds(now_ns, time)),
+            answered_seconds: known.answered_ns.map(|time| seconds(now_ns, time)),
         }
     }
 }

@@ -198,6 +198,7 @@ impl Entry {
         for (own, other) in [
             (&self.learnt, &other.learnt),
             (&self.confirmed_ns, &other.confirmed_ns),
+            (&self.answered_ns, &other.answered_ns),
             (&self.last_ns, &other.last_ns),
         ] {
             own.store(other.load(Ordering::Acquire), Ordering::Release);

@@ -21,8 +21,11 @@ pub(in super::super) struct Entry {
     pub(in super::super) special: Option<Special>,
     /// A MAC and [`LEARNT`], or 0.
     pub(super) learnt: AtomicU64,
-    /// Time at which the neighbour last confirmed that it is reachable.
+    /// Time at which the MAC was confirmed; earlier by [`REACHABLE_NS`] if it is a stale one that
+    /// the neighbour has announced.
     pub(super) confirmed_ns: AtomicU64,
+    /// Time of the neighbour's last answer, or 0.
+    pub(super) answered_ns: AtomicU64,
     /// Time of the last request, or [`NEVER`].
     pub(super) requested_ns: AtomicU64,
     /// Unanswered requests.

@@ -68,6 +68,27 @@ fn clones_share_learnt_macs_and_request_once_a_second() {
 }
 
 #[test]
+fn list_contains_answers_and_no_announcements() {
+    const SECOND: u64 = 1_000_000_000;
+    let gateway = |last| Gateway { port: 0, address: [198, 18, 0, last].into() };
+    let mut neighbours = Neighbours::new();
+    for last in [8, 9, 10] {
+        let number = NextHop::new(last.into()).expect("a number");
+        neighbours.set_gateway(number, gateway(last)).expect("a low number");
+    }
+    neighbours.learn(gateway(8), [4; 6], (Manner::Begins, true), 100 * SECOND);
+    neighbours.learn(gateway(9), [6; 6], (Manner::Begins, false), 100 * SECOND);
+    let listed = neighbours.list(101 * SECOND);
+    let listed = listed.iter().map(|known| (known.reachability, known.answered_ns));
+    let expected = [
+        (Reachability::Reachable, Some(100 * SECOND)),
+        (Reachability::Stale, None),
+        (Reachability::Unknown, None),
+    ];
+    assert_eq!(listed.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn stale_macs_are_probed_after_use_and_forgotten_without_answer() {
     const SECOND: u64 = 1_000_000_000;
     let [fixed, used, unused] = [0, 1, 2].map(|n| NextHop::new(n).expect("a number"));

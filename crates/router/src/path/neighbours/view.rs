@@ -16,7 +16,7 @@ pub struct KnownNeighbour {
     /// Certainty of the MAC.
     pub reachability: Reachability,
     /// Time of its last answer in nanoseconds; `None` if there was none.
-    pub confirmed_ns: Option<u64>,
+    pub answered_ns: Option<u64>,
 }
 
 /// Certainty of a neighbour's MAC (RFC 4861 section 7.3.2), the least certain first.
@@ -79,7 +79,7 @@ impl Entry {
             Some(_) if load(&self.unanswered) > 0 => Reachability::Probe,
             Some(_) => Reachability::Delay,
         };
-        let confirmed_ns = Some(load(&self.confirmed_ns)).filter(|&time| time > 0 && !is_fixed);
-        Some(KnownNeighbour { gateway: self.gateway?, mac, reachability, confirmed_ns })
+        let answered_ns = Some(load(&self.answered_ns)).filter(|&time| time > 0 && !is_fixed);
+        Some(KnownNeighbour { gateway: self.gateway?, mac, reachability, answered_ns })
     }
 }
