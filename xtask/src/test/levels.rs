@@ -36,8 +36,8 @@ pub(crate) enum Lane {
     Machine,
     /// Unit tests, and tests that mostly wait for hosts.
     Hosts,
-    /// Computes for minutes: counts of guests. They use all CPUs: beside other lanes they would
-    /// distort what those measure, and boot too slowly.
+    /// Counts of guests. They use all CPUs for minutes: together with other lanes they would distort
+    /// measurements, and boot too slowly.
     Guests,
 }
 
