@@ -2,6 +2,7 @@
 
 use crate::support::{INSTANT, Lab};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A file of hyperfine with two commands of these median times in seconds.
 fn hyperfine(times: [f64; 2]) -> String {
@@ -184,6 +185,54 @@ fn export_writes_test_cases_of_csit() {
     assert_eq!(compared["comparisons"][0]["outcome"]["compared"]["verdict"], "worse");
 }
 
+/// A search for both rates of CSIT on a device of 1 Mpps, or 0.8 Mpps with a firewall.
+fn search() -> String {
+    let method = "[method]\nkind = \"mlrsearch\"\n[[factor]]";
+    let simulated = "[testbed.sim]\ncapacity = \"1Mpps\"\njitter = 0.0";
+    INSTANT.replace("[[factor]]", method).replace("[testbed.sim]", simulated)
+}
+
+#[test]
+fn export_writes_searches_as_ndrpdr_test_cases() {
+    let lab = Lab::new(&search());
+    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
+    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
+    let cases = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(0);
+    lab.write("cases.json", &cases.stdout);
+    let cases = cases.json();
+    let cases = cases.as_array().expect("a list");
+    assert_eq!(cases.len(), 8, "one per run");
+    let mut found = BTreeMap::<(bool, &str), Vec<f64>>::new();
+    for case in cases {
+        let types = [&case["test_type"], &case["result"]["type"]];
+        assert_eq!(types, ["ndrpdr"; 2], "{case}");
+        assert_eq!(case["tags"][1], "64B");
+        // Trials of a second each.
+        assert!(case["duration"].as_f64().unwrap() > 20.0, "{case}");
+        let is_stateful = case["test_id"].as_str().unwrap().ends_with("stateful");
+        for goal in ["ndr", "pdr"] {
+            let rate = &case["result"][goal]["lower"]["rate"];
+            assert_eq!(rate["unit"], "pps");
+            found.entry((is_stateful, goal)).or_default().push(rate["value"].as_f64().unwrap());
+        }
+    }
+    for row in shown["throughput"].as_array().expect("goals") {
+        let values = &found[&(row["variant"] == "stateful", row["goal"].as_str().unwrap())];
+        let ends = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end).unwrap());
+        let expected = ["minimum", "maximum"].map(|name| row[name].as_f64().unwrap());
+        let is_near = |(found, expected): (&f64, &f64)| (found - expected).abs() < 0.01;
+        assert!(ends.iter().zip(&expected).all(is_near), "{row} {values:?}");
+        assert_eq!(values.len(), 4);
+    }
+    // The way back: the searches of a variant are the runs of a test case.
+    let read = ["show", "cases.json", "--column", "pdr", "--json"];
+    let read = lab.fwdlab(&read).expect(0).json();
+    let benchmarks = read["benchmarks"].as_array().expect("benchmarks");
+    let numbers: Vec<usize> =
+        benchmarks.iter().map(|one| one["values"].as_array().unwrap().len()).collect();
+    assert_eq!(numbers, [4, 4], "{read}");
+}
+
 #[test]
 fn export_writes_flow_metrics() {
     let lab = Lab::new(INSTANT);
@@ -208,6 +257,14 @@ fn export_refuses_results_that_a_form_lacks() {
     let error = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(2).stderr;
     assert!(error.contains("MRR is the rate at the maximum load"), "{error}");
     lab.fwdlab(&["export", "results/x", "--format", "otg"]).expect(0);
+    lab.write(
+        "one-goal.toml",
+        &search().replace("\"mlrsearch\"", "\"mlrsearch\"\ngoals = [\"ndr\"]"),
+    );
+    lab.fwdlab(&["run", "one-goal.toml", "--quiet"]).expect(0);
+    let one_goal = ["export", "results/one-goal", "--format", "csit"];
+    let error = lab.fwdlab(&one_goal).expect(2).stderr;
+    assert!(error.contains("search with goals = [\"ndr\", \"pdr\"]"), "{error}");
     lab.fwdlab(&["export", "results/x"]).expect(2);
     lab.fwdlab(&["export", "results/x", "--format", "otg", "--parquet", "t"]).expect(2);
 }
