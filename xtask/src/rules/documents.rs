@@ -8,12 +8,15 @@ use std::collections::BTreeSet;
 const MAP: &str = "ARCHITECTURE.md";
 const CONTENTS: &str = "docs/SUMMARY.md";
 const INVARIANTS: &str = "docs/INVARIANTS.md";
+/// Pages of the book refer to other files of the repository by this address.
+const FORGE: &str = "https://github.com/fwdlab/fwdlab/blob/main/";
 /// Folders whose paths are checked in documents.
-const CHECKED_FOLDERS: [&str; 9] = [
+const CHECKED_FOLDERS: [&str; 10] = [
     "crates/",
     "docs/",
     "experiments/",
     "fuzz/",
+    "perf/",
     "scripts/",
     "xtask/",
     "skills/",
@@ -43,7 +46,7 @@ pub(super) fn pages_in_the_book(tree: &SourceTree) -> Vec<Finding> {
     let listed: BTreeSet<String> =
         contents.lines().flat_map(links).map(|(file, _)| resolve(CONTENTS, file)).collect();
     documents(tree)
-        .filter(|file| file.path.starts_with("docs/") && file.path != CONTENTS)
+        .filter(|file| is_page(file) && file.path != CONTENTS)
         .filter(|file| !listed.contains(&file.path))
         .map(|file| Finding::new(CONTENTS, 0, format!("page {} is missing", file.path)))
         .collect()
@@ -67,11 +70,15 @@ pub(super) fn references(tree: &SourceTree) -> Vec<Finding> {
     for file in documents(tree) {
         for (number, line) in lines(&file.text) {
             for (target, heading) in links(line) {
-                let path = match target {
-                    "" => file.path.clone(),
-                    target => resolve(&file.path, target),
+                let path = match (target, target.strip_prefix(FORGE)) {
+                    ("", _) => file.path.clone(),
+                    (_, Some(path)) => path.to_owned(),
+                    (target, None) => resolve(&file.path, target),
                 };
-                if !tree.has(&path) {
+                if is_page(file) && !target.starts_with(FORGE) && !path.starts_with("docs/") {
+                    let what = format!("{path} is not in the book: link to {FORGE}{path}");
+                    findings.push(Finding::new(&file.path, number, what));
+                } else if !tree.has(&path) {
                     let what = format!("broken link: {target} does not exist");
                     findings.push(Finding::new(&file.path, number, what));
                 } else if let (Some(heading), Some(text)) = (heading, tree.text(&path))
@@ -152,6 +159,11 @@ fn documents(tree: &SourceTree) -> impl Iterator<Item = &File> {
     })
 }
 
+/// True for a page of the book.
+fn is_page(file: &File) -> bool {
+    file.path.starts_with("docs/")
+}
+
 fn is_target(tree: &SourceTree, target: &str) -> bool {
     let makefile = tree.text("Makefile").unwrap_or_default();
     let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', '.']));
@@ -173,7 +185,8 @@ fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
             Some((file, heading)) => (file, Some(heading)),
             None => (target, None),
         };
-        (!target.is_empty() && !target.contains(':')).then_some((file, heading))
+        let is_local = !target.contains(':') || target.starts_with(FORGE);
+        (!target.is_empty() && is_local).then_some((file, heading))
     })
 }
 
@@ -266,8 +279,7 @@ mod tests {
 
     #[test]
     fn references_finds_broken_links_and_paths() {
-        let text =
-            "[up](../README.md) [web](https://example.org)\n# Two `words`\n## Words\n## Words";
+        let text = "[web](https://example.org)\n# Two `words`\n## Words\n## Words";
         let target_document = ("docs/A.md", text);
         for (text, found) in [
             ("[a](docs/A.md) ![b](docs/A.md)", 0),
@@ -278,6 +290,15 @@ mod tests {
             ("`docs/B.md`", 1),
         ] {
             assert_eq!(count(references, &[target_document, ("README.md", text)]), found, "{text}");
+        }
+        let readme = ("README.md", "# R");
+        for (text, found) in [
+            (format!("[r]({FORGE}README.md#r) [p](B.md)\n# B"), 0),
+            (format!("[r]({FORGE}README.md#s) [a]({FORGE}A.md)"), 2),
+            // A page of the book cannot reach files outside of it.
+            ("[r](../README.md)".to_owned(), 1),
+        ] {
+            assert_eq!(count(references, &[readme, ("docs/B.md", &text)]), found, "{text}");
         }
         // Files of tests are not documents.
         assert_eq!(count(references, &[("crates/a/tests/README.md", "[a](b)")]), 0);

@@ -3,7 +3,7 @@
 //!
 //! In each root, `scripts/deps.sh` installs missing programs, `fwdlab doctor` runs, the
 //! demonstration forwards real packets, and the tests that parse the output of other programs pass.
-//! One kernel is counted in each root; every function must have the same instructions as under this
+//! In sid, the documents are built as a book. One kernel is counted in each root; every function must have the same instructions as under this
 //! system's QEMU.
 
 mod counts;
@@ -30,6 +30,11 @@ const USED: &[&str] = &[
     "target/debug/fwdlab run experiments/demo.toml --blocks 2 --fresh --out /tmp/demo || test $? -eq 4",
     "test -s /tmp/demo/index.html && test -s /tmp/demo/run.sqlite",
 ];
+/// The first release with a package of mdBook, and the command that builds the documents with it.
+const BOOK: (&str, &str) = (
+    "sid",
+    "apt-get install --yes --quiet mdbook && mdbook build docs && test -s target/book/EXPERIMENTS.html",
+);
 /// Test programs that parse the output of other programs: package, name.
 const TESTS: &[(&str, &str)] = &[("fwdlab-bench", "profile")];
 
@@ -61,6 +66,9 @@ pub(crate) fn try_in_all(repository: &Path) -> Result<()> {
     let (roots, mut counted) = (roots?, vec![counts?]);
     for root in &roots {
         USED.iter().try_for_each(|command| root.run(command))?;
+        if root.name() == BOOK.0 {
+            root.run(BOOK.1)?;
+        }
         tests.iter().try_for_each(|test| root.run(test))?;
         counted.push(inside(root, &kernel)?);
     }
