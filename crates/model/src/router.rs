@@ -237,6 +237,29 @@ pub struct AdvertiseSetup {
     pub managed: bool,
     /// Other configuration is available by DHCPv6.
     pub other: bool,
+    /// Preference over other default routers.
+    pub preference: PreferenceKind,
+    /// Routes by this router: `PREFIX [high|medium|low]` (RFC 4191).
+    pub routes: Vec<String>,
+    /// IPv6 addresses of recursive DNS servers (RFC 8106).
+    pub dns: Vec<String>,
+    /// Domains to search (RFC 8106).
+    pub search: Vec<String>,
+    /// Prefix of a NAT64 (RFC 8781).
+    pub nat64: Option<String>,
+}
+
+/// Preference of a default router among others (RFC 4191).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreferenceKind {
+    /// Preferred.
+    High,
+    /// Neither preferred nor avoided.
+    #[default]
+    Medium,
+    /// Used if there is no other router.
+    Low,
 }
 
 impl Default for AdvertiseSetup {
@@ -251,6 +274,11 @@ impl Default for AdvertiseSetup {
             mtu: true,
             managed: false,
             other: false,
+            preference: PreferenceKind::Medium,
+            routes: Vec::new(),
+            dns: Vec::new(),
+            search: Vec::new(),
+            nat64: None,
         }
     }
 }

@@ -2,17 +2,24 @@
 
 use super::interfaces::{NamedInterface, address};
 use super::mistake;
-use fwdlab_model::router::{AdvertiseSetup, RouterSetup};
+use fwdlab_model::router::{AdvertiseSetup, PreferenceKind, RouterSetup};
 use fwdlab_router::fib::{Address, V6};
-use fwdlab_router::path::{Advertisement, Advertiser, Interface};
+use fwdlab_router::path::{
+    AdvertisedOption, Advertisement, Advertiser, Interface, Nat64Length, Preference,
+};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// `MaxRtrAdvInterval`, RFC 4861 section 6.2.1.
 const INTERVALS: RangeInclusive<u16> = 4..=1800;
 const LIFETIME_MAX: u16 = 9000;
-/// Number of prefixes that fit into a packet of the smallest MTU.
-const PREFIXES_MAX: usize = 32;
+/// Lifetime of options in intervals (RFC 8106 section 5.1, RFC 8781 section 4.1).
+const OPTION_INTERVALS: u32 = 3;
+/// The smallest MTU of IPv6 (RFC 8200 section 5): advertisements are not fragmented (RFC 6980).
+const SMALLEST_MTU: usize = 1280;
+/// Longest domain, and longest label of one (RFC 1035 section 2.3.4).
+const DOMAIN_MAX: usize = 253;
+const LABEL_MAX: usize = 63;
 
 /// Reads the advertisements of all interfaces; `None` if no interface advertises.
 ///
@@ -55,12 +62,92 @@ fn of(setup: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, St
         None => own_prefixes(interface),
         Some(texts) => texts.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?,
     };
-    if prefixes.len() > PREFIXES_MAX {
-        return Err(format!("{} prefixes: up to {PREFIXES_MAX} fit", prefixes.len()));
+    let advertisement = Advertisement {
+        prefixes,
+        interval,
+        lifetime,
+        valid,
+        preferred,
+        tells_mtu: setup.mtu,
+        flags: (setup.managed, setup.other),
+        preference: preference(setup.preference),
+        options: options(setup)?,
+        options_lifetime: OPTION_INTERVALS * u32::from(interval),
+    };
+    match advertisement.packet_len() {
+        0..=SMALLEST_MTU => Ok(advertisement),
+        bytes => Err(format!(
+            "it takes {bytes} bytes, and links may carry no more than {SMALLEST_MTU}: leave some \
+             prefixes, routes, servers or domains out"
+        )),
     }
-    let flags = (setup.managed, setup.other);
-    let tells_mtu = setup.mtu;
-    Ok(Advertisement { prefixes, interval, lifetime, valid, preferred, tells_mtu, flags })
+}
+
+/// Returns the options for hosts.
+fn options(setup: &AdvertiseSetup) -> Result<Vec<AdvertisedOption>, String> {
+    let mut options = setup.routes.iter().map(|text| route(text)).collect::<Result<Vec<_>, _>>()?;
+    if !setup.dns.is_empty() {
+        let servers = setup.dns.iter().map(|text| server(text)).collect::<Result<_, _>>()?;
+        options.push(AdvertisedOption::DnsServers(servers));
+    }
+    if !setup.search.is_empty() {
+        let domains = setup.search.iter().map(|text| domain(text)).collect::<Result<_, _>>()?;
+        options.push(AdvertisedOption::SearchDomains(domains));
+    }
+    options.extend(setup.nat64.as_deref().map(nat64).transpose()?);
+    Ok(options)
+}
+
+fn preference(kind: PreferenceKind) -> Preference {
+    match kind {
+        PreferenceKind::High => Preference::High,
+        PreferenceKind::Medium => Preference::Medium,
+        PreferenceKind::Low => Preference::Low,
+    }
+}
+
+/// Reads `2001:db8::/32` or `2001:db8::/32 high`.
+fn route(text: &str) -> Result<AdvertisedOption, String> {
+    let (prefix, preference) = match text.split_once(' ') {
+        None => (text, Preference::Medium),
+        Some((prefix, "high")) => (prefix, Preference::High),
+        Some((prefix, "medium")) => (prefix, Preference::Medium),
+        Some((prefix, "low")) => (prefix, Preference::Low),
+        Some((_, word)) => {
+            return Err(format!("routes: `{word}` is no preference: high, medium or low"));
+        }
+    };
+    let (prefix, length) = self::prefix(prefix)?;
+    Ok(AdvertisedOption::Route { prefix, length, preference })
+}
+
+fn server(text: &str) -> Result<V6, String> {
+    let address = text.parse().ok().and_then(V6::from_ip);
+    address.ok_or_else(|| format!("dns: `{text}` is no IPv6 address: write it as 2001:2::53"))
+}
+
+fn domain(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_label = |label: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        (1..=LABEL_MAX).contains(&label.len()) && label.chars().all(plain)
+    };
+    match name.len() <= DOMAIN_MAX && name.split('.').all(is_label) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("search: `{text}` is no domain: write it as lab.example")),
+    }
+}
+
+fn nat64(text: &str) -> Result<AdvertisedOption, String> {
+    let wrong = || {
+        format!(
+            "nat64: `{text}` is no prefix of a NAT64: write it as 64:ff9b::/96, with a length of \
+             32, 40, 48, 56, 64 or 96"
+        )
+    };
+    let (prefix, bits) = prefix(text).map_err(|_| wrong())?;
+    let length = Nat64Length::new(bits).ok_or_else(wrong)?;
+    Ok(AdvertisedOption::Nat64 { prefix, length })
 }
 
 /// The prefixes of the interface's addresses.
@@ -92,6 +179,7 @@ fn wrong(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn advertisement_defaults_to_the_interface_and_mistakes_are_reported() {
@@ -118,6 +206,41 @@ mod tests {
         expect_error(&|t| t.preferred = 2_592_001, "longer than valid");
         for wrong in ["2001:2::1/64", "10.0.0.0/8", "fe80::/64", "2001:2::/129", "x"] {
             expect_error(&|t| t.prefixes = Some(vec![wrong.into()]), "no IPv6 prefix");
+        }
+    }
+    #[test]
+    fn options_for_hosts_are_read_and_mistakes_are_reported() {
+        let read = |keys: serde_json::Value| {
+            let setup: AdvertiseSetup = serde_json::from_value(keys).expect("known keys");
+            of(&setup, &Interface { mac: [2; 6], mtu: 1500, addresses: Vec::new() })
+        };
+        let found = read(json!({
+            "interval": 400,
+            "preference": "low",
+            "routes": ["2001:db8::/32 high", "::/0"],
+            "dns": ["2001:2::53", "fe80::1"],
+            "search": ["lab.example.", "a_b.example"],
+            "nat64": "64:ff9b::/96",
+        }))
+        .expect("sound");
+        assert_eq!((found.preference, found.options_lifetime), (Preference::Low, 1200));
+        assert_eq!(found.options.len(), 5, "{:?}", found.options);
+        let domains = ["lab.example", "a_b.example"].map(str::to_owned).into();
+        assert_eq!(found.options[3], AdvertisedOption::SearchDomains(domains));
+        let (long, many) = (["a"; 128].join("."), vec!["2001:2::53"; 76]);
+        for (keys, words) in [
+            (json!({ "routes": ["2001:db8::1/32"] }), "no IPv6 prefix"),
+            (json!({ "routes": ["2001:db8::/32 higher"] }), "`higher` is no preference"),
+            (json!({ "dns": ["192.0.2.1"] }), "`192.0.2.1` is no IPv6 address"),
+            (json!({ "search": ["a..b"] }), "`a..b` is no domain"),
+            (json!({ "search": ["a b"] }), "no domain"),
+            (json!({ "search": [long] }), "no domain"),
+            (json!({ "nat64": "64:ff9b::/95" }), "32, 40, 48, 56, 64 or 96"),
+            (json!({ "nat64": "64:ff9b::1/96" }), "no prefix of a NAT64"),
+            (json!({ "dns": many }), "it takes 1296 bytes, and links may carry no more than 1280"),
+        ] {
+            let error = read(keys).expect_err("a mistake");
+            assert!(error.contains(words), "{error}");
         }
     }
 }

@@ -218,6 +218,45 @@ fn host_is_configured_by_advertisements_alone() {
     wait(&net, "a", "ip -6 route show default", |output| !output.contains("fe80::1"));
 }
 
+/// The kernel takes the route, tcpdump reads the options that the kernel leaves to programs.
+#[test]
+fn options_of_advertisements_reach_kernel_and_tcpdump() {
+    let Some(mut net) = Net::new(&["tcpdump"]) else { return };
+    let accept = "sysctl -qw net.ipv6.conf.a0.accept_ra=1 net.ipv6.conf.a0.forwarding=0 \
+                  net.ipv6.conf.a0.accept_ra_rtr_pref=1 \
+                  net.ipv6.conf.a0.accept_ra_rt_info_max_plen=64";
+    must(&net, "a", accept);
+    let settings = "advertise = { preference = \"high\", routes = [\"2001:db8:77::/48 low\"], \
+                    dns = [\"2001:db8:1::53\", \"fe80::1\"], search = [\"lab.example\", \"example\"], \
+                    nat64 = \"64:ff9b::/96\" }";
+    net.route_with("auto", "", settings);
+    let capture = "ip link set a0 down; ip link set a0 up; \
+                   timeout 60 tcpdump -nvvxi a0 -c 1 'icmp6 and ip6[40] == 134' 2>&1";
+    let (_, seen) = net.run("a", &["sh", "-c", capture]);
+    for option in [
+        "pref high",
+        "route info option (24), length 16 (2):  2001:db8:77::/48, pref=low, lifetime=1800s",
+        "rdnss option (25), length 40 (5):  lifetime 1800s, addr: 2001:db8:1::53 addr: fe80::1",
+        "dnssl option (31), length 32 (4):  lifetime 1800s, domain(s): lab.example. example.",
+    ] {
+        assert!(seen.contains(option), "no {option} in {seen}");
+    }
+    // tcpdump 4.99 does not know the option: type 38, 16 bytes, 225 units of 8 s, 96 bits.
+    let bytes: String =
+        seen.lines().filter_map(|line| line.split_once(":  ")).map(|it| it.1).collect();
+    let bytes: String = bytes.split_whitespace().collect();
+    assert!(bytes.contains("260207080064ff9b0000000000000000"), "{seen}");
+    let route = |output: &str| {
+        output.contains("via fe80::1 dev a0 proto ra") && output.contains("pref low")
+    };
+    wait(&net, "a", "ip -6 route show 2001:db8:77::/48", route);
+    let (_, default) = net.run("a", &["ip", "-6", "route", "show", "default", "proto", "ra"]);
+    assert!(default.contains("pref high"), "{default}");
+    // A router that ends takes its routes back.
+    net.end();
+    wait(&net, "a", "ip -6 route show 2001:db8:77::/48", |output| output.trim().is_empty());
+}
+
 /// The link between the router and a host is deleted and made again, and goes down and up.
 #[test]
 fn lost_links_are_used_again_after_their_return() {

@@ -7,6 +7,9 @@
 //! implemented.
 
 mod message;
+mod options;
+
+pub use options::{AdvertisedOption, Nat64Length, Preference};
 
 use super::interface::Interface;
 use super::{Firewall, Reason, Router, ethernet};
@@ -42,6 +45,25 @@ pub struct Advertisement {
     pub tells_mtu: bool,
     /// The flags "managed" and "other": DHCPv6 provides addresses, or other configuration.
     pub flags: (bool, bool),
+    /// Preference over other default routers.
+    pub preference: Preference,
+    /// Further information for hosts.
+    pub options: Vec<AdvertisedOption>,
+    /// Seconds for which `options` are valid.
+    pub options_lifetime: u32,
+}
+
+impl Advertisement {
+    /// Returns the bytes of the IPv6 packet.
+    pub fn packet_len(&self) -> usize {
+        message::packet_len(self)
+    }
+
+    /// Returns the final advertisement (RFC 4861 section 6.2.5, RFC 4191 section 4, RFC 8106
+    /// section 5.1).
+    fn last(&self) -> Advertisement {
+        Advertisement { lifetime: 0, options_lifetime: 0, ..self.clone() }
+    }
 }
 
 /// Schedule and contents of the advertisements of all interfaces.
@@ -218,10 +240,7 @@ impl<W: Firewall> Router<W> {
         let Some(advertiser) = self.advertiser.clone() else { return };
         for port in advertiser.end() {
             if let Some(advertisement) = advertiser.of(port) {
-                self.send_advertisement(
-                    port,
-                    &Advertisement { lifetime: 0, ..advertisement.clone() },
-                );
+                self.send_advertisement(port, &advertisement.last());
             }
         }
     }
@@ -256,6 +275,9 @@ mod tests {
             preferred: 50,
             tells_mtu: false,
             flags: (false, false),
+            preference: Preference::Medium,
+            options: Vec::new(),
+            options_lifetime: 3 * u32::from(interval),
         };
         Advertiser::new(vec![None, Some(advertisement)])
     }

@@ -34,7 +34,7 @@ mod punt;
 mod resolve;
 mod slow;
 
-pub use advertise::{Advertisement, Advertiser};
+pub use advertise::{AdvertisedOption, Advertisement, Advertiser, Nat64Length, Preference};
 pub use config::{Config, ConfigError, Echoes, HostRate};
 pub use counters::{Counters, Reason, Snapshot, Tally};
 pub use firewall::{Firewall, FlowUse, HeldBack, NoFirewall};

@@ -50,6 +50,11 @@ pub(super) fn is_sound(frame: &Frame) -> bool {
         && icmp::is_sound6(frame)
 }
 
+/// Returns the bytes of the IPv6 packet of an advertisement.
+pub(super) fn packet_len(advertisement: &Advertisement) -> usize {
+    ipv6::HEADER + message([0; 6], u16::MAX, advertisement).len()
+}
+
 /// Writes the advertisement of an interface; `None` if it has no address to send from.
 pub(super) fn write(
     port: u8,
@@ -57,27 +62,7 @@ pub(super) fn write(
     advertisement: &Advertisement,
 ) -> Option<Frame> {
     let own = own(interface)?;
-    let mut message = vec![0; ADVERTISEMENT];
-    let (managed, other) = advertisement.flags;
-    message[0] = ADVERTISES;
-    message[4] = HOP_LIMIT;
-    message[5] = u8::from(managed) << 7 | u8::from(other) << 6;
-    message[6..8].copy_from_slice(&advertisement.lifetime.to_be_bytes());
-    message.extend([SOURCE_MAC, 1]);
-    message.extend(interface.mac);
-    if advertisement.tells_mtu {
-        message.extend([MTU, 1, 0, 0]);
-        message.extend(u32::from(interface.mtu).to_be_bytes());
-    }
-    for &(prefix, length) in &advertisement.prefixes {
-        // On-link; with 64 bits each host adds its own bits (RFC 4862 section 5.5.3).
-        let flags = 0x80 | if length == 64 { 0x40 } else { 0 };
-        message.extend([PREFIX, 4, length, flags]);
-        message.extend(advertisement.valid.to_be_bytes());
-        message.extend(advertisement.preferred.to_be_bytes());
-        message.extend([0; 4]);
-        message.extend(prefix.0.to_be_bytes());
-    }
+    let message = message(interface.mac, interface.mtu, advertisement);
     let mut frame = Frame::of(port, &[0; MESSAGE]).ok()?;
     let bytes = frame.buffer_mut();
     bytes[..6].copy_from_slice(&ALL_NODES_MAC);
@@ -89,4 +74,38 @@ pub(super) fn write(
     frame.set_len(end);
     frame.send_to(port);
     Some(frame)
+}
+
+/// Returns the ICMPv6 message without checksum.
+fn message(mac: [u8; 6], mtu: u16, advertisement: &Advertisement) -> Vec<u8> {
+    let mut message = vec![0; ADVERTISEMENT];
+    let (managed, other) = advertisement.flags;
+    // Without a lifetime there is no preference (RFC 4191 section 2.2).
+    let preference = match advertisement.lifetime {
+        0 => 0,
+        _ => advertisement.preference.flags(),
+    };
+    message[0] = ADVERTISES;
+    message[4] = HOP_LIMIT;
+    message[5] = u8::from(managed) << 7 | u8::from(other) << 6 | preference;
+    message[6..8].copy_from_slice(&advertisement.lifetime.to_be_bytes());
+    message.extend([SOURCE_MAC, 1]);
+    message.extend(mac);
+    if advertisement.tells_mtu {
+        message.extend([MTU, 1, 0, 0]);
+        message.extend(u32::from(mtu).to_be_bytes());
+    }
+    for &(prefix, length) in &advertisement.prefixes {
+        // On-link; with 64 bits each host adds its own bits (RFC 4862 section 5.5.3).
+        let flags = 0x80 | if length == 64 { 0x40 } else { 0 };
+        message.extend([PREFIX, 4, length, flags]);
+        message.extend(advertisement.valid.to_be_bytes());
+        message.extend(advertisement.preferred.to_be_bytes());
+        message.extend([0; 4]);
+        message.extend(prefix.0.to_be_bytes());
+    }
+    for option in &advertisement.options {
+        option.write(advertisement.options_lifetime, &mut message);
+    }
+    message
 }
