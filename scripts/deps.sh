@@ -35,6 +35,7 @@ busybox             busybox-static|busybox  unit vm
 qemu-system-x86_64  qemu-system-x86         unit vm
 qemu-img            qemu-utils              vm
 depmod              kmod                    vm
+mount               mount                   lab
 kill                procps                  unit cli netns clients lab vm
 ip                  iproute2                demo unit cli netns clients lab vm
 nft                 nftables                demo cli netns lab vm

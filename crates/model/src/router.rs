@@ -55,6 +55,8 @@ pub struct RouterSetup {
     /// Host kernel that receives the packets that the router does not answer itself; `None` for
     /// none.
     pub host: Option<HostSetup>,
+    /// Log of dropped packets; `None` for none.
+    pub drop_log: Option<DropLogSetup>,
     /// Interfaces, numbered from 0 in this order.
     #[serde(rename = "interface")]
     pub interfaces: Vec<InterfaceSetup>,
@@ -85,6 +87,7 @@ impl Default for RouterSetup {
             synthesised: None,
             circuits: Vec::new(),
             host: None,
+            drop_log: None,
             interfaces: Vec::new(),
             neighbours: Vec::new(),
         }
@@ -110,6 +113,26 @@ impl Default for HostSetup {
     fn default() -> Self {
         // The kernel's table `main`.
         Self { namespace: None, routes: true, table: 254, pps: 10_000 }
+    }
+}
+
+/// Log of dropped packets, as pcapng.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DropLogSetup {
+    /// The file.
+    pub file: String,
+    /// Maximum number of logged packets per second.
+    #[serde(default = "DropLogSetup::default_pps")]
+    pub pps: u32,
+    /// Names of counters whose packets are logged; empty for decisions of the configuration.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+impl DropLogSetup {
+    fn default_pps() -> u32 {
+        100
     }
 }
 

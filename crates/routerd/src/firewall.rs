@@ -40,6 +40,16 @@ pub(super) fn rules(
     Ok(Some((rules, config)))
 }
 
+/// Returns line and text of each rule, without comments.
+pub(super) fn written_rules(setup: &RouterSetup) -> impl Iterator<Item = (usize, &str)> {
+    let lines: Vec<&str> = setup.firewall.lines().collect();
+    let text = move |line: usize| {
+        let written = lines.get(line.checked_sub(1)?)?;
+        Some((line, written.split('#').next().unwrap_or_default().trim()))
+    };
+    text::rule_lines(&setup.firewall).into_iter().filter_map(text)
+}
+
 /// Rules that can never match, because an earlier rule matches all their packets.
 pub(super) fn shadowed(
     setup: &RouterSetup,

@@ -5,6 +5,7 @@ mod advertise;
 mod captures;
 mod carriers;
 pub mod commands;
+mod drop_log;
 mod error;
 mod firewall;
 mod flows;
@@ -12,6 +13,7 @@ mod host;
 mod interfaces;
 pub mod metrics;
 mod ports;
+mod prepared;
 mod presence;
 mod reload;
 mod routing;
@@ -31,10 +33,11 @@ use fwdlab_netio::{NetioError, Port, affinity, clock, landlock, rights, seccomp}
 use fwdlab_router::fib::{V4, V6};
 use fwdlab_router::firewall::SharedFirewall;
 use fwdlab_router::path::harvest::Pool;
-use fwdlab_router::path::{Advertiser, Class, Config, Counters, HostRate, Lookup, Rate, Tally};
+use fwdlab_router::path::{Advertiser, Class, Config, Counters, DropLog, Lookup, Tally};
 use fwdlab_router::worker::{self, Engine, Orders, PortCounters, Station, engine};
 use host::Following;
 use interfaces::NamedInterface;
+use prepared::{Prepared, prepare};
 use presence::Watched;
 use routing::Routing;
 use std::os::unix::net::UnixDatagram;
@@ -44,8 +47,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Maximum number of worker threads.
-const WORKERS_MAX: u16 = 64;
 /// Time within which every worker checks for states to remove.
 const FORGETTING: Duration = Duration::from_secs(2);
 
@@ -91,6 +92,7 @@ pub struct Running {
     watched: Vec<Watched>,
     carriers: Option<Carriers>,
     advertiser: Option<Arc<Advertiser>>,
+    drop_log: Option<Arc<DropLog>>,
 }
 
 impl Running {
@@ -131,7 +133,12 @@ impl Running {
             watched: Vec::new(),
             carriers: None,
             advertiser: config.advertiser.clone(),
+            drop_log: None,
         };
+        let log = drop_log::open(setup, &running.interfaces)?;
+        let log_losses = log.as_ref().map(|(_, losses)| losses.clone());
+        running.drop_log = log.map(|(log, _)| log);
+        config.drop_log = running.drop_log.clone();
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
         if setup.circuits.is_empty() {
             running.between_ports(setup, (&interfaces, written), engines)?;
@@ -144,6 +151,7 @@ impl Running {
                 running.along(Circuit::open(Path::new(path))?, engine, number, setup)?;
             }
         }
+        running.losses.extend(log_losses);
         Ok(running)
     }
 
@@ -333,6 +341,11 @@ impl Running {
                 facts.push((format!("checksums completed at {name}"), count.to_string()));
             }
         }
+        if let Some(log) = &self.drop_log {
+            let counts = log.counts();
+            facts.push(("dropped packets logged".into(), counts.logged.to_string()));
+            facts.push(("dropped packets not logged".into(), counts.omitted.to_string()));
+        }
         if let Some(pool) = &self.pool {
             facts.push(("packets harvested".into(), pool.events().to_string()));
         }
@@ -414,65 +427,6 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
-}
-
-/// A router that is read and built, without ports and threads.
-struct Prepared {
-    routing: Routing,
-    interfaces: Vec<NamedInterface>,
-    wall: Option<Arc<SharedFirewall>>,
-    pool: Option<Arc<Pool>>,
-    config: Config,
-    /// Facts about the tables.
-    facts: Vec<(String, String)>,
-    /// Parts of files that are left out.
-    warnings: Vec<FileWarning>,
-}
-
-/// Reads and builds everything that needs no privileges.
-fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
-    if !(1..=WORKERS_MAX).contains(&setup.workers) {
-        return Err(mistake(format!(
-            "workers = {}: a router has 1 to {WORKERS_MAX}",
-            setup.workers
-        )));
-    }
-    let mut tables = tables::build(setup)?;
-    let mut interfaces = interfaces::read(setup)?;
-    host::names(setup)?;
-    let host_ports = host::ports(setup);
-    for (named, _) in interfaces.iter_mut().zip(&host_ports).filter(|(_, port)| port.is_some()) {
-        interfaces::add_link_local(&mut named.interface);
-    }
-    let advertising = setup.interfaces.iter().zip(&mut interfaces);
-    for (_, named) in advertising.filter(|(entry, _)| entry.advertise.is_some()) {
-        interfaces::add_link_local(&mut named.interface);
-    }
-    let advertiser = advertise::read(setup, &interfaces)?;
-    let wall = firewall::shared(setup, &interfaces)?;
-    let pool = setup.entropy_harvest.then(|| Arc::new(Pool::new()));
-    let facts = std::mem::take(&mut tables.facts);
-    let mut warnings = std::mem::take(&mut tables.warnings);
-    warnings.extend(firewall::shadowed(setup, &interfaces)?);
-    let neighbours = interfaces::neighbours(setup, &interfaces, &tables.next_hops)?;
-    let host_rate = setup.host.as_ref().map_or(HostRate::default(), |host| {
-        HostRate(Rate { per_second: host.pps, burst: (host.pps / 10).max(1) })
-    });
-    let config = Config {
-        path: setup.path,
-        redirects: setup.icmp_redirect,
-        harvest: pool.clone(),
-        reverse_paths: interfaces::reverse_paths(setup),
-        neighbours: neighbours.clone(),
-        interfaces: interfaces.iter().map(|named| named.interface.clone()).collect(),
-        errors: Rate { per_second: setup.icmp_errors_pps, ..Rate::default() },
-        host_ports,
-        host_rate,
-        advertiser,
-        ..Config::default()
-    };
-    let routing = Routing::new(tables, neighbours, interfaces.clone());
-    Ok(Prepared { routing, interfaces, wall, pool, config, facts, warnings })
 }
 
 /// Number and beginning of the list of kernel routes that are not followed; `None` if all are.

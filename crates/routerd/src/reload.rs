@@ -5,7 +5,8 @@
 //! Interfaces stay open; neither they nor the way they are opened can change.
 
 use super::firewall::rules;
-use super::{Prepared, Running, mistake, prepare};
+use super::prepared::{Prepared, prepare};
+use super::{Running, drop_log, mistake};
 use fwdlab_model::router::{InterfaceSetup, RouterSetup};
 use fwdlab_packet::forwarding::ForwardingPath::Xdp;
 use std::path::Path;
@@ -38,6 +39,7 @@ impl Running {
         routing.neighbours.learn_from(&current.neighbours);
         config.neighbours = routing.neighbours.clone();
         (config.flows, routing.flows) = (self.flows.clone(), self.flows.clone());
+        config.drop_log = self.drop_log.clone();
         routing.follow(current.kernel().clone()).map_err(anyhow::Error::msg)?;
         let engines = self.engines(&config, &routing, wall.as_ref())?;
         let advertiser = config.advertiser.clone();
@@ -47,6 +49,9 @@ impl Running {
         // From here on nothing can fail.
         *current = routing;
         drop(current);
+        if let Some(log) = &self.drop_log {
+            log.set_rules(drop_log::rules(setup));
+        }
         let before: Vec<u64> = self.orders.iter().map(|orders| orders.taken()).collect();
         for (orders, engine) in self.orders.iter().zip(engines) {
             orders.replace(engine);
@@ -89,6 +94,7 @@ fn can_follow(before: &RouterSetup, after: &RouterSetup) -> anyhow::Result<()> {
         (old.2 == new.2, "rss"),
         (old.3 == new.3, "circuits"),
         (old.4 == new.4, "[host]"),
+        (before.drop_log == after.drop_log, "drop_log"),
         ((before.path == Xdp) == (after.path == Xdp), "path from or to xdp"),
         (before.interfaces.len() == after.interfaces.len(), "the number of interfaces"),
     ] {

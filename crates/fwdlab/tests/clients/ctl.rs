@@ -74,3 +74,47 @@ fn ctl_shows_and_changes_a_running_router() {
     let (succeeded, text) = net.ctl("show rules");
     assert!(!succeeded && text.contains("next step: fwdlab route FILE --socket"), "{text}");
 }
+
+/// The log of dropped packets, as tcpdump reads it.
+#[test]
+fn drop_log_names_reason_and_rule_of_blocked_packets() {
+    const PACKETS: usize = 50;
+    for path in ["fast", "full"] {
+        let Some(mut net) = Net::new(&["tcpdump"]) else { return };
+        let file = net.file("dropped.pcapng").display().to_string();
+        let setup = format!(
+            "path = \"{path}\"\nfirewall = \"\"\"\npass in inet6 all\n\
+             block in proto udp to port 7 # echo\npass all\n\"\"\"\n\
+             drop_log = {{ file = \"{file}\", pps = 20, reasons = [\"firewall\", \"reverse_path\"] }}\n"
+        );
+        net.route_with("auto", &setup, "reverse_path = \"strict\"");
+        let send = move || {
+            let socket = std::net::UdpSocket::bind("10.1.0.2:0").expect("a socket");
+            for port in [8, 7] {
+                (0..PACKETS).for_each(|_| drop(socket.send_to(&[9; 300], ("10.2.0.2", port))));
+            }
+        };
+        net.on("a", send).join().expect("packets");
+        let (stats, _) = net.end();
+        assert_eq!(stats.count("firewall"), PACKETS as u64, "{path}: {stats:?}");
+        let fact = |name: &str| {
+            let found = stats.facts.iter().find(|(known, _)| known == name);
+            found.and_then(|(_, value)| value.parse::<usize>().ok()).expect("a number")
+        };
+        let logged = fact("dropped packets logged");
+        assert_eq!(logged + fact("dropped packets not logged"), PACKETS);
+        assert!((20..PACKETS).contains(&logged), "{path}: {logged}");
+        // Whole headers of each logged packet, and its original length.
+        let (_, read) = net.run("a", &["tcpdump", "-nr", &file]);
+        let is_packet = |line: &&str| line.contains("> 10.2.0.2.7: UDP, length 300");
+        assert_eq!(read.lines().filter(is_packet).count(), logged, "{path}: {read}");
+        let bytes = std::fs::read(&file).expect("a log");
+        assert!(bytes.len() < logged * 250 + 300, "{path}: {}", bytes.len());
+        let text = String::from_utf8_lossy(&bytes);
+        let comment = "firewall: rule 2: block in proto udp to port 7";
+        assert_eq!(text.matches(comment).count(), logged, "{path}");
+        assert!(text.contains("r0") && text.contains("r1"));
+        let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

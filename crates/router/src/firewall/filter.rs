@@ -11,7 +11,6 @@ mod view;
 
 use super::fragments::Fragments;
 use super::packet::{Packet, bit};
-use super::places;
 use super::rule::{Action, Direction, RuleError, Ruleset};
 use super::rules::{Decision, Rules, Tables};
 use super::states::{
@@ -19,8 +18,9 @@ use super::states::{
     StateConfig, States, Work, WorkerTables,
 };
 use super::stats::{Counts, RuleTally, Totals};
+use crate::path::places;
 use crate::path::{self, FlowUse, HeldBack};
-use fwdlab_netio::frame::Frame;
+use fwdlab_netio::frame::{BATCH, Frame};
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,6 +31,9 @@ pub use view::{Removed, Selected, Selector};
 const SWEPT: usize = 1 << 10;
 /// As [`SWEPT`], after a batch that found the state table full.
 const SWEPT_WHEN_FULL: usize = 1 << 14;
+
+/// No rule decided about a packet.
+const NO_RULE: u32 = u32::MAX;
 
 /// Maximum number of cached flows that a batch visits: more are due only after a pause.
 const VISITED: usize = 64;
@@ -79,6 +82,8 @@ struct BatchState {
     steady: u64,
     /// Packets dropped for other reasons than rules, since the last [`Firewall::take_held_back`].
     held_back: HeldBack,
+    /// Rules that decided, by place; [`NO_RULE`] where none did.
+    rules: [u32; BATCH],
     was_full: bool,
 }
 
@@ -106,21 +111,8 @@ impl path::Firewall for Filter {
         if shared.rules_in.is_empty() && !shared.keeps {
             return among;
         }
-        let (rules, tally) = (&shared.rules_in, RuleTally::new(counts));
-        let port = Frame::ingress;
-        let direction = Direction::In;
-        let evaluation = Evaluation {
-            shared,
-            rules,
-            scratch,
-            counts,
-            tally,
-            batch,
-            port,
-            among,
-            now_ns,
-            direction,
-        };
+        let way = (Direction::In, Frame::ingress);
+        let evaluation = Evaluation::new(shared, scratch, counts, way, (batch, among), now_ns);
         let passed = evaluation.run(own.as_mut(), flows.as_mut());
         if let Some(flows) = flows {
             flows.end_batch();
@@ -138,21 +130,9 @@ impl path::Firewall for Filter {
         if without_state == 0 || shared.rules_out.is_empty() {
             return among;
         }
-        let (rules, tally) = (&shared.rules_out, RuleTally::new(counts));
-        let port = |frame: &Frame| frame.egress().unwrap_or_default();
-        let (direction, among) = (Direction::Out, without_state);
-        let evaluation = Evaluation {
-            shared,
-            rules,
-            scratch,
-            counts,
-            tally,
-            batch,
-            port,
-            among,
-            now_ns,
-            direction,
-        };
+        let way = (Direction::Out, |frame: &Frame| frame.egress().unwrap_or_default());
+        let packets = (batch, without_state);
+        let evaluation = Evaluation::new(shared, scratch, counts, way, packets, now_ns);
         known | evaluation.run(own.as_mut(), flows.as_mut())
     }
 
@@ -163,22 +143,9 @@ impl path::Firewall for Filter {
         if shared.rules_local.is_empty() {
             return true;
         }
-        let (rules, tally) = (&shared.rules_local, RuleTally::new(counts));
-        let batch = std::slice::from_ref(frame);
-        let port = Frame::ingress;
-        let direction = Direction::Local;
-        let evaluation = Evaluation {
-            shared,
-            rules,
-            scratch,
-            counts,
-            tally,
-            batch,
-            port,
-            among: 1,
-            now_ns,
-            direction,
-        };
+        let way = (Direction::Local, Frame::ingress);
+        let packets = (std::slice::from_ref(frame), 1);
+        let evaluation = Evaluation::new(shared, scratch, counts, way, packets, now_ns);
         evaluation.by_rules_alone() != 0
     }
 
@@ -188,6 +155,10 @@ impl path::Firewall for Filter {
 
     fn credit(&mut self, uses: &[FlowUse], now_ns: u64) -> u64 {
         self.credit_flows(uses, now_ns)
+    }
+
+    fn rule(&self, place: usize) -> Option<u32> {
+        self.scratch.rules.get(place).copied().filter(|rule| *rule != NO_RULE)
     }
 
     fn take_held_back(&mut self) -> HeldBack {
@@ -218,7 +189,26 @@ struct Evaluation<'a, P> {
     direction: Direction,
 }
 
-impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
+impl<'a, P: Fn(&Frame) -> u8> Evaluation<'a, P> {
+    /// Prepares the filtering of the packets `among` a batch by the rules of a direction.
+    #[inline(always)]
+    fn new(
+        shared: &'a SharedFirewall,
+        scratch: &'a mut BatchState,
+        counts: &'a Counts,
+        (direction, port): (Direction, P),
+        (batch, among): (&'a [Frame], u64),
+        now_ns: u64,
+    ) -> Evaluation<'a, P> {
+        let rules = match direction {
+            Direction::In => &shared.rules_in,
+            Direction::Out => &shared.rules_out,
+            Direction::Local => &shared.rules_local,
+        };
+        let tally = RuleTally::new(counts);
+        Evaluation { shared, rules, scratch, counts, tally, batch, port, among, now_ns, direction }
+    }
+
     #[inline(always)]
     fn run(self, own: Option<&mut WorkerTables>, flows: Option<&mut Flows>) -> u64 {
         let Evaluation { shared, .. } = self;
@@ -240,7 +230,7 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
             let passes = if packet.is(bit::ODD) {
                 self.odd_alone(place, packet)
             } else {
-                self.decide(frame, &packet).action == Action::Pass
+                self.decide(frame, &packet, place).action == Action::Pass
             };
             passed |= u64::from(passes) << place;
         }
@@ -248,10 +238,11 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     }
 
     #[inline(always)]
-    fn decide(&mut self, frame: &Frame, packet: &Packet) -> Decision {
+    fn decide(&mut self, frame: &Frame, packet: &Packet, place: usize) -> Decision {
         let port = (self.port)(frame);
         let decision = self.rules.decide(packet, frame, port, &self.shared.tables);
         self.tally.count(decision.rule, packet.bytes());
+        self.scratch.rules[place % BATCH] = decision.rule;
         decision
     }
 }
@@ -349,7 +340,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             matches.over += more.over;
         }
         let Matches { known, steady, stray, over } = matches;
-        scratch.held_back.stray += u64::from(stray.count_ones());
+        scratch.held_back.stray |= stray;
         if let Some(flows) = self.flows.as_mut().filter(|_| remembers) {
             for place in places(steady & !inet6) {
                 flows.inet.remember(scratch.inet.query(place), now_ns);
@@ -394,7 +385,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
         self.totals.matches = u64::from(known != 0);
         self.totals.expired = u64::from(matches!(found, Found::Over));
         if found == Found::Stray {
-            scratch.held_back.stray += 1;
+            scratch.held_back.stray |= among;
             return 0;
         }
         if known == among { 0 } else { self.by_rules(among, access) }
@@ -455,7 +446,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
                     return true;
                 }
                 Found::Stray => {
-                    self.evaluation.scratch.held_back.stray += 1;
+                    self.evaluation.scratch.held_back.stray |= 1 << place;
                     return false;
                 }
                 Found::Over => self.totals.expired += 1,
@@ -466,7 +457,7 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             self.evaluation.scratch.known |= 1 << place;
             return true;
         }
-        let decision = self.evaluation.decide(frame, &packet);
+        let decision = self.evaluation.decide(frame, &packet, place);
         let passes = decision.action == Action::Pass;
         if !decision.keep_state || !packet.is(bit::OPENS) {
             return passes;
@@ -477,11 +468,11 @@ impl<P: Fn(&Frame) -> u8> WithStates<'_, P> {
             Insertion::Full => {
                 self.totals.full += 1;
                 let passes = shared.when_full == Action::Pass;
-                scratch.held_back.full += u64::from(!passes);
+                scratch.held_back.full |= u64::from(!passes) << place;
                 return passes;
             }
             Insertion::Stray => {
-                scratch.held_back.stray += 1;
+                scratch.held_back.stray |= 1 << place;
                 return false;
             }
             Insertion::New => self.totals.created += 1,

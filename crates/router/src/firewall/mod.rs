@@ -30,7 +30,7 @@
 //! Of TCP, only segments within the connection's windows pass by its state, and resets and errors
 //! are verified before they take effect (`states/window.rs`; RFC 5961, RFC 5927).
 //!
-//! Deliberately not implemented: reassembly, NAT, logging, and synproxy.
+//! Deliberately not implemented: reassembly, NAT, and synproxy.
 //!
 //! Batches are processed in stages: first all packets are parsed and hashed and their states
 //! prefetched, then states are looked up lock by lock, and last the rules are evaluated, in order,
@@ -52,16 +52,3 @@ pub use fwdlab_packet::forwarding::StateTable;
 pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
 pub use states::{Connection, Phase, StateConfig, Timeouts};
 pub use stats::{FirewallStats, RuleStats};
-
-/// Places in a set, in ascending order.
-#[inline(always)]
-fn places(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if set == 0 {
-            return None;
-        }
-        let place = set.trailing_zeros() as usize;
-        set &= set - 1;
-        Some(place)
-    })
-}

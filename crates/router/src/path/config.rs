@@ -1,6 +1,7 @@
 //! Configuration of a router.
 
 use super::advertise::Advertiser;
+use super::drop_log::DropLog;
 use super::harvest::Pool;
 use super::interface::Interface;
 use super::neighbours::Neighbours;
@@ -45,6 +46,8 @@ pub struct Config {
     pub host_rate: HostRate,
     /// Contents of the interfaces' advertisements; clones of this configuration share it.
     pub advertiser: Option<Arc<Advertiser>>,
+    /// Log of dropped packets, if any; clones of this configuration share it.
+    pub drop_log: Option<Arc<DropLog>>,
     /// Pool for entropy of every received packet, if any; clones of this configuration share it.
     pub harvest: Option<Arc<Pool>>,
     /// Table of flows of [`ForwardingPath::Xdp`]. `None` if the ports run no XDP program: the path

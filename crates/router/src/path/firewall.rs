@@ -58,7 +58,13 @@ pub trait Firewall: Send {
     /// Takes over the state of another firewall, as far as it is compatible.
     fn take_over(&mut self, _: Box<dyn Any + Send>) {}
 
-    /// Returns and resets the numbers of dropped packets that have separate reasons.
+    /// Returns the number of the rule that decided about a packet of the last batch; one beyond the
+    /// last rule for the policy. `None` if no rule decided.
+    fn rule(&self, _place: usize) -> Option<u32> {
+        None
+    }
+
+    /// Returns and resets the places of dropped packets that have separate reasons.
     fn take_held_back(&mut self) -> HeldBack {
         HeldBack::default()
     }
@@ -73,7 +79,7 @@ pub struct FlowUse {
     pub count: FlowCount,
 }
 
-/// Packets that a firewall dropped, but not by a rule.
+/// Places in the batch of packets that a firewall dropped, but not by a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldBack {
     /// The table had no room for their state.

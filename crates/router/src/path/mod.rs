@@ -16,6 +16,7 @@ mod arp_queue;
 mod check;
 mod config;
 pub mod counters;
+mod drop_log;
 mod egress;
 mod ethernet;
 pub mod firewall;
@@ -37,6 +38,7 @@ mod slow;
 pub use advertise::{AdvertisedOption, Advertisement, Advertiser, Nat64Length, Preference};
 pub use config::{Config, ConfigError, Echoes, HostRate};
 pub use counters::{Counters, Reason, Snapshot, Tally};
+pub use drop_log::{DropLog, DropLogCounts, DropLogSetting};
 pub use firewall::{Firewall, FlowUse, HeldBack, NoFirewall};
 pub use fwdlab_netio::frame::BATCH;
 pub use fwdlab_netio::{Batch, Frame};
@@ -106,6 +108,7 @@ pub struct Router<W = NoFirewall> {
     advertiser: Option<Arc<Advertiser>>,
     emitted: OriginatedFrames,
     exceptions: Exceptions,
+    drop_log: Option<Arc<DropLog>>,
     tally: Tally,
 }
 
@@ -159,7 +162,8 @@ impl<W: Firewall> Router<W> {
             host: Host::new(config),
             advertiser: config.advertiser.clone(),
             emitted: OriginatedFrames::default(),
-            exceptions: Exceptions::new(),
+            exceptions: Exceptions::new(config.drop_log.is_some()),
+            drop_log: config.drop_log.clone(),
             tally,
         })
     }
@@ -193,6 +197,9 @@ impl<W: Firewall> Router<W> {
             self.answer(batch, now_ns);
             if !self.exceptions.asked.is_empty() {
                 self.send_requests(now_ns);
+            }
+            if !self.exceptions.dropped.is_empty() {
+                self.log_drops(batch, now_ns);
             }
         }
         // This batch may have contained the answer for which packets wait.
@@ -241,6 +248,9 @@ impl<W: Firewall> Router<W> {
         if !self.waiting.is_empty() {
             self.check_waiting(now_ns);
         }
+        if let Some(log) = &self.drop_log {
+            log.flush();
+        }
         more
     }
 
@@ -272,13 +282,13 @@ impl<W: Firewall> Router<W> {
         }
         if !self.reverse_paths.is_empty() {
             let right = self.with_right_sources(batch, among);
-            self.tally.add(Reason::ReversePath, u64::from((among ^ right).count_ones()));
+            self.exceptions.drop_all(&mut self.tally, among ^ right, Reason::ReversePath);
             self.retain(right);
             among = right;
         }
         let passed = self.firewall.incoming(batch, among, now_ns) & among;
         if passed != among {
-            blocked(&mut self.tally, &mut self.firewall, among ^ passed);
+            self.exceptions.block(&mut self.tally, &mut self.firewall, among ^ passed);
             self.retain(passed);
         }
     }
@@ -334,7 +344,7 @@ impl<W: Firewall> Router<W> {
         }
         let passed = firewall.outgoing(batch, among, now_ns) & among;
         if passed != among {
-            blocked(tally, firewall, among ^ passed);
+            exceptions.block(tally, firewall, among ^ passed);
             for place in (0..batch.len()).filter(|place| (among ^ passed) >> place & 1 != 0) {
                 batch[place].send_nowhere();
             }
@@ -361,6 +371,7 @@ impl<W: Firewall> Router<W> {
                 reason = passed.map_or_else(|(why, _)| why, |()| Reason::SlowLocal);
                 self.tally.add(reason, 1);
                 if reason != Reason::SlowLocal {
+                    self.exceptions.note(place, reason, self.firewall.rule(0));
                     continue;
                 }
             }
@@ -368,7 +379,7 @@ impl<W: Firewall> Router<W> {
             let interface = &self.interfaces[port];
             if !may_be_answered(&mut self.firewall, frame, reason, now_ns) {
                 self.tally.take_back(reason, 1);
-                blocked(&mut self.tally, &mut self.firewall, 1);
+                self.exceptions.block_one(&mut self.tally, &mut self.firewall, place);
                 continue;
             }
             if self.neighbours.are_asked_for()
@@ -396,6 +407,19 @@ impl<W: Firewall> Router<W> {
     }
 }
 
+/// Places in a set, in ascending order.
+#[inline(always)]
+pub(crate) fn places(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if set == 0 {
+            return None;
+        }
+        let place = set.trailing_zeros() as usize;
+        set &= set - 1;
+        Some(place)
+    })
+}
+
 /// An MTU in the format of error messages.
 fn mtu_word(mtu: u16) -> [u8; 4] {
     u32::from(mtu).to_be_bytes()
@@ -420,29 +444,6 @@ fn may_be_answered<W: Firewall>(
         }
         _ => true,
     }
-}
-
-/// Counts packets that the firewall dropped.
-#[cold]
-fn blocked<W: Firewall>(tally: &mut Tally, firewall: &mut W, packets: u64) {
-    let mut left = u64::from(packets.count_ones());
-    for (reason, count) in apart(firewall.take_held_back()) {
-        let count = count.min(left);
-        tally.add(reason, count);
-        left -= count;
-    }
-    tally.add(Reason::Firewall, left);
-}
-
-/// Drops of the firewall that have separate reasons.
-fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
-    let HeldBack { full, unreadable, fragments, stray } = held_back;
-    [
-        (Reason::StateFull, full),
-        (Reason::FirewallUnreadable, unreadable),
-        (Reason::FirewallFragment, fragments),
-        (Reason::FirewallStray, stray),
-    ]
 }
 
 /// Link of a next hop; without one, a link that no packet fits.

@@ -2,8 +2,9 @@
 
 use super::counters::{Reason, Tally};
 use super::egress::{Egress, Egresses};
-use super::mtu_word;
+use super::firewall::{Firewall, HeldBack};
 use super::neighbours::{Hop, Link};
+use super::{mtu_word, places};
 use crate::fib::NextHop;
 use fwdlab_netio::frame::{BATCH, Frame};
 use fwdlab_packet::forwarding::Class;
@@ -20,6 +21,19 @@ pub(super) struct Exceptions {
     pub(super) found: Vec<(usize, u16)>,
     /// Next hops to request.
     pub(super) asked: Vec<Hop>,
+    /// True if dropped packets are logged.
+    logs_drops: bool,
+    /// Dropped packets of the batch, if they are logged.
+    pub(super) dropped: Vec<DroppedPacket>,
+}
+
+/// A dropped packet.
+#[derive(Clone, Copy)]
+pub(super) struct DroppedPacket {
+    pub(super) place: usize,
+    pub(super) reason: Reason,
+    /// The rule that blocked it.
+    pub(super) rule: Option<u32>,
 }
 
 /// A packet for the slow path.
@@ -32,10 +46,55 @@ pub(super) struct SlowPacket {
 }
 
 impl Exceptions {
-    pub(super) fn new() -> Exceptions {
+    pub(super) fn new(logs_drops: bool) -> Exceptions {
         let (slow, full) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        let (unresolved, asked) = (Vec::new(), Vec::new());
-        Exceptions { slow, full, unresolved, found: Vec::new(), asked }
+        let (unresolved, found, asked, dropped) = Default::default();
+        Exceptions { slow, full, unresolved, found, asked, logs_drops, dropped }
+    }
+
+    /// Remembers a dropped packet for the log.
+    #[cold]
+    pub(super) fn note(&mut self, place: usize, reason: Reason, rule: Option<u32>) {
+        if self.logs_drops {
+            let rule = rule.filter(|_| reason == Reason::Firewall);
+            self.dropped.push(DroppedPacket { place, reason, rule });
+        }
+    }
+
+    /// Counts packets that are dropped for one reason.
+    #[cold]
+    pub(super) fn drop_all(&mut self, tally: &mut Tally, packets: u64, reason: Reason) {
+        tally.add(reason, u64::from(packets.count_ones()));
+        if self.logs_drops {
+            places(packets).for_each(|place| self.note(place, reason, None));
+        }
+    }
+
+    /// Counts packets that the firewall dropped.
+    #[cold]
+    pub(super) fn block<W: Firewall>(&mut self, tally: &mut Tally, firewall: &mut W, packets: u64) {
+        let mut left = packets;
+        for (reason, places) in apart(firewall.take_held_back()) {
+            self.drop_all(tally, places & left, reason);
+            left &= !places;
+        }
+        tally.add(Reason::Firewall, u64::from(left.count_ones()));
+        if self.logs_drops {
+            places(left).for_each(|place| self.note(place, Reason::Firewall, firewall.rule(place)));
+        }
+    }
+
+    /// Counts a packet that the firewall dropped on its own, not with its batch.
+    #[cold]
+    pub(super) fn block_one<W: Firewall>(
+        &mut self,
+        tally: &mut Tally,
+        firewall: &mut W,
+        place: usize,
+    ) {
+        let before = self.dropped.len();
+        self.block(tally, firewall, 1);
+        self.dropped[before..].iter_mut().for_each(|packet| packet.place = place);
     }
 
     /// Counts a packet that isn't forwarded, and queues it for the slow path if necessary.
@@ -47,9 +106,22 @@ impl Exceptions {
         reason: Reason,
         word: [u8; 4],
     ) {
+        self.sort_out_by(tally, place, reason, (word, None));
+    }
+
+    /// As [`Exceptions::sort_out`], for a packet that a rule may have blocked.
+    #[cold]
+    pub(super) fn sort_out_by(
+        &mut self,
+        tally: &mut Tally,
+        place: usize,
+        reason: Reason,
+        (word, rule): ([u8; 4], Option<u32>),
+    ) {
         tally.add(reason, 1);
-        if reason.class() == Class::Slow {
-            self.slow.push(SlowPacket { place, reason, word });
+        match reason.class() {
+            Class::Slow => self.slow.push(SlowPacket { place, reason, word }),
+            _ => self.note(place, reason, rule),
         }
     }
 
@@ -92,6 +164,17 @@ impl Exceptions {
         }
         false
     }
+}
+
+/// Drops of the firewall that have separate reasons, with the places of packets.
+pub(super) fn apart(held_back: HeldBack) -> [(Reason, u64); 4] {
+    let HeldBack { full, unreadable, fragments, stray } = held_back;
+    [
+        (Reason::StateFull, full),
+        (Reason::FirewallUnreadable, unreadable),
+        (Reason::FirewallFragment, fragments),
+        (Reason::FirewallStray, stray),
+    ]
 }
 
 /// Rewrites a packet for a link, or returns the reason why this is impossible.

@@ -5,7 +5,7 @@ use super::neighbours::{ASK_NS, Aged, Gateway, Hop, Link, Special};
 use super::originated::OriginatedFrames;
 use super::slow::learn;
 use super::{Firewall, Interface, Reason, Router, Tally};
-use super::{blocked, ethernet, full, ipv4, ipv6, link, mtu_word};
+use super::{ethernet, full, ipv4, ipv6, link, mtu_word};
 use crate::fib::{V4, V6};
 use fwdlab_netio::frame::Frame;
 
@@ -98,7 +98,9 @@ impl<W: Firewall> Router<W> {
         for (place, hop, port) in std::mem::take(&mut self.exceptions.unresolved) {
             match self.wait(batch, place, (hop, port), now_ns) {
                 Ok(reason) => self.exceptions.sort_out(&mut self.tally, place, reason, [0; 4]),
-                Err(()) => blocked(&mut self.tally, &mut self.firewall, 1),
+                Err(()) => {
+                    self.exceptions.block(&mut self.tally, &mut self.firewall, 1 << place);
+                }
             }
         }
     }

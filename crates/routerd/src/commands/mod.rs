@@ -3,7 +3,7 @@
 mod selection;
 pub mod view;
 
-use super::firewall::rules;
+use super::firewall::{rules, written_rules};
 use super::{FORGETTING, Running};
 use fwdlab_model::router::RouterStats;
 use fwdlab_netio::clock;
@@ -160,16 +160,14 @@ impl Running {
         let parsed = rules(&self.setup, &interfaces).map_err(|error| error.to_string())?;
         let Some((ruleset, _)) = parsed else { return Ok(Vec::new()) };
         let stats = wall.stats();
-        let lines = fwdlab_router::firewall::text::rule_lines(&self.setup.firewall);
-        let text: Vec<&str> = self.setup.firewall.lines().collect();
+        let mut written = written_rules(&self.setup);
         let mut all: Vec<Rule> = Vec::new();
         for (at, rule) in ruleset.rules.iter().enumerate() {
-            let line = lines.get(at).and_then(|line| text.get(line.checked_sub(1)?));
-            let written = line.map(|line| line.split('#').next().unwrap_or_default().trim());
+            let written = written.next();
             let counts = stats.rules.get(at).copied().unwrap_or_default();
             all.push(Rule {
-                line: lines.get(at).map(|&line| line as u64),
-                rule: written.map_or_else(|| rule.to_string(), str::to_owned),
+                line: written.map(|(line, _)| line as u64),
+                rule: written.map_or_else(|| rule.to_string(), |(_, text)| text.to_owned()),
                 packets: counts.packets,
                 bytes: counts.bytes,
             });

@@ -17,8 +17,6 @@ const COMPRESSIONS: [(&[u8], &str, &str); 6] = [
 ];
 /// Bytes that distinguish the compression formats.
 const MAGIC: usize = 6;
-/// Beginning of an entry in the stripped cpio format of RPM 6, whose names are in the header.
-const STRIPPED: &[u8] = b"07070X";
 
 /// Returns the program that decompresses data beginning with `magic`; `None` if the data is
 /// not compressed.
@@ -56,11 +54,27 @@ pub(super) fn unpack_tar(
     directory: &Path,
 ) -> Result<(), VmError> {
     let (magic, data) = peek(data).map_err(|source| VmError::file(path, source))?;
-    // -o: files belong to the caller, also when that is root.
-    let tar = Stage { program: "tar", arguments: &["-xof", "-"], package: "tar", directory: None };
-    let tar = Stage { directory: Some(directory), ..tar };
-    let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([tar]).collect();
+    let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([tar(directory)]).collect();
     tool::pipe(data, &stages, None)
+}
+
+/// Unpacks the tar archive that a program makes of `data` into a directory.
+///
+/// # Errors
+/// If a program is missing, or the archive is damaged.
+pub(super) fn unpack_tar_of(
+    data: impl Read + Send,
+    program: Stage<'_>,
+    directory: &Path,
+) -> Result<(), VmError> {
+    tool::pipe(data, &[program, tar(directory)], None)
+}
+
+/// Reads a tar archive into a directory. With `-o`, files belong to the caller, also when that is
+/// root.
+fn tar(directory: &Path) -> Stage<'_> {
+    let arguments = &["-xof", "-"];
+    Stage { program: "tar", arguments, package: "tar", directory: Some(directory) }
 }
 
 /// Unpacks a cpio archive from an RPM package at `path`, compressed or not, into a directory.
@@ -73,28 +87,10 @@ pub(super) fn unpack_cpio(
     directory: &Path,
 ) -> Result<(), VmError> {
     let (magic, data) = peek(data).map_err(|source| VmError::file(path, source))?;
-    if magic == STRIPPED {
-        return Err(stripped(path));
-    }
     let arguments = &["-idm", "--quiet", "--no-absolute-filenames"];
     let cpio = Stage { program: "cpio", arguments, package: "cpio", directory: Some(directory) };
     let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([cpio]).collect();
-    let unpacked = tool::pipe(data, &stages, None);
-    // Compressed data shows its format only here.
-    unpacked.map_err(|error| match error.to_string().contains("07070X") {
-        true => stripped(path),
-        false => error,
-    })
-}
-
-/// Returns the error for a package that only RPM's own programs read.
-fn stripped(path: &Path) -> VmError {
-    VmError::Kernel {
-        path: path.to_owned(),
-        why: "a package in RPM 6's own archive format, which cpio does not read\n  next step: \
-              `rpm2archive -n PACKAGE | tar -x -C DIRECTORY`, and give the directory"
-            .into(),
-    }
+    tool::pipe(data, &stages, None)
 }
 
 #[cfg(test)]
@@ -109,13 +105,5 @@ mod tests {
         assert_eq!(program(b"\x1f\x8b\x08"), Some("gzip"));
         assert_eq!(program(b"\x7fELF\x02\x01"), None);
         assert_eq!(program(b""), None);
-    }
-
-    #[test]
-    fn stripped_archive_of_rpm_6_is_refused_with_the_next_step() {
-        let directory = tempfile::tempdir().unwrap();
-        let data = &b"07070X00000000"[..];
-        let error = unpack_cpio(Path::new("k.rpm"), data, directory.path()).unwrap_err();
-        assert!(error.to_string().contains("rpm2archive -n"), "{error}");
     }
 }

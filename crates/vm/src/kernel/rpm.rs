@@ -1,10 +1,12 @@
 //! RPM packages: Fedora, openSUSE, and `make binrpm-pkg`.
 //!
-//! A package is a lead, two headers and a compressed cpio archive (format of RPM 4). The headers
-//! are skipped, so neither rpm nor rpm2cpio is needed.
+//! A package of RPM 4 is a lead, two headers and a compressed cpio archive. The headers are skipped,
+//! so neither rpm nor rpm2cpio is needed. The archive of a package of RPM 6 has no names, which are
+//! in the second header: `rpm2archive` reads it.
 
 use super::{archive, deb, root};
 use crate::error::VmError;
+use crate::tool::Stage;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -17,6 +19,8 @@ const LEAD_LENGTH: u64 = 96;
 const HEADER: [u8; 3] = [0x8e, 0xad, 0xe8];
 const INTRODUCTION: u64 = 16;
 const ENTRY: u64 = 16;
+/// Tag of file sizes with 64 bits: with them the archive has no names (`rpmtag.h` of RPM).
+const LONG_FILE_SIZES: u64 = 5008;
 /// Endings of the names of packages that Fedora divides a kernel into.
 const PARTS: [&str; 4] = ["", "-core", "-modules-core", "-modules"];
 
@@ -30,12 +34,27 @@ pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
         path: path.to_owned(),
         why: "no RPM package, or a damaged one\n  next step: download it again".into(),
     })?;
-    file.seek(SeekFrom::Start(at)).map_err(|source| VmError::file(path, source))?;
-    archive::unpack_cpio(path, file, directory)
+    let fault = |source| VmError::file(path, source);
+    if at.has_names {
+        file.seek(SeekFrom::Start(at.offset)).map_err(fault)?;
+        return archive::unpack_cpio(path, file, directory);
+    }
+    file.rewind().map_err(fault)?;
+    let arguments = &["-n", "-"];
+    let archive = Stage { program: "rpm2archive", arguments, package: "rpm", directory: None };
+    archive::unpack_tar_of(file, archive, directory)
 }
 
-/// Returns the offset of the archive; `None` if the file is not a package.
-fn payload(file: &File) -> Option<u64> {
+/// The archive of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Payload {
+    offset: u64,
+    /// False if names are in the header only.
+    has_names: bool,
+}
+
+/// Finds the archive; `None` if the file is not a package.
+fn payload(file: &File) -> Option<Payload> {
     let mut lead = [0; LEAD.len()];
     file.read_exact_at(&mut lead, 0).ok()?;
     if lead != LEAD {
@@ -44,7 +63,8 @@ fn payload(file: &File) -> Option<u64> {
     // The signature is padded, the header is not.
     let signature = LEAD_LENGTH + header(file, LEAD_LENGTH)?;
     let begin = signature.next_multiple_of(8);
-    Some(begin + header(file, begin)?)
+    let length = header(file, begin)?;
+    Some(Payload { offset: begin + length, has_names: !has_tag(file, begin, LONG_FILE_SIZES)? })
 }
 
 /// Returns the length of the header at an offset.
@@ -53,6 +73,19 @@ fn header(file: &File, at: u64) -> Option<u64> {
     file.read_exact_at(&mut bytes, at).ok()?;
     let number = |at: usize| bytes[at..at + 4].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
     bytes.starts_with(&HEADER).then(|| INTRODUCTION + number(8) * ENTRY + number(12))
+}
+
+/// True if the header at an offset has a tag.
+fn has_tag(file: &File, at: u64, tag: u64) -> Option<bool> {
+    let number = |at: u64| {
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, at).ok()?;
+        Some(u64::from(u32::from_be_bytes(bytes)))
+    };
+    // A header has at most this many entries (`hdrchkTags` of RPM).
+    let entries = number(at + 8)?.min(0xffff);
+    let mut tags = (0..entries).map(|entry| number(at + INTRODUCTION + entry * ENTRY));
+    Some(tags.any(|found| found == Some(tag)))
 }
 
 /// Finds the other parts of the kernel of `files` in the same directories.
@@ -112,9 +145,15 @@ mod tests {
         let expected = file.len() as u64;
         file.extend(b"070701");
         fs::write(&path, &file).unwrap();
-        assert_eq!(payload(&File::open(&path).unwrap()), Some(expected));
+        let found = || payload(&File::open(&path).unwrap());
+        assert_eq!(found(), Some(Payload { offset: expected, has_names: true }));
+        // The tag of the second entry of the second header.
+        let entry = expected as usize - 7 - 16;
+        file[entry..entry + 4].copy_from_slice(&5008u32.to_be_bytes());
+        fs::write(&path, &file).unwrap();
+        assert_eq!(found(), Some(Payload { offset: expected, has_names: false }));
         fs::write(&path, &file[..100]).unwrap();
-        assert_eq!(payload(&File::open(&path).unwrap()), None);
+        assert_eq!(found(), None);
         let error = unpack(&path, directory.path()).unwrap_err().to_string();
         assert!(error.contains("no RPM package"), "{error}");
     }

@@ -1,12 +1,12 @@
 //! Packets that are filtered one by one, before the others: fragments, and packets whose headers
 //! can't be read.
 
-use super::{Evaluation, WithStates};
+use super::{Evaluation, NO_RULE, WithStates};
 use crate::firewall::fragments::{Admission, Fragments, Name, Piece, Verdict};
 use crate::firewall::packet::{Packet, bit};
 use crate::firewall::rule::Action;
 use crate::firewall::states::Access;
-use fwdlab_netio::frame::Frame;
+use fwdlab_netio::frame::{BATCH, Frame};
 use std::sync::{MutexGuard, PoisonError};
 
 /// Treatment of a packet.
@@ -25,8 +25,9 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
     }
 
     fn sort_out(&mut self, place: usize, packet: Packet) -> Odd {
+        self.scratch.rules[place % BATCH] = NO_RULE;
         if packet.is(bit::UNREADABLE) {
-            self.scratch.held_back.unreadable += 1;
+            self.scratch.held_back.unreadable |= 1 << place;
             return Odd::Drop;
         }
         let piece = Piece::of(&self.batch[place], packet, self.direction);
@@ -36,7 +37,7 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
             Admission::Follow(verdict) => Odd::Follow(verdict),
             Admission::Orphan if !self.rules.look_inside() => Odd::Judge(packet, None),
             Admission::Orphan | Admission::Refuse => {
-                self.scratch.held_back.fragments += 1;
+                self.scratch.held_back.fragments |= 1 << place;
                 Odd::Drop
             }
         }
@@ -50,7 +51,7 @@ impl<P: Fn(&Frame) -> u8> Evaluation<'_, P> {
             Odd::Follow(verdict) => verdict.passes,
             Odd::Judge(packet, name) => {
                 let frame = &self.batch[place];
-                let passes = self.decide(frame, &packet).action == Action::Pass;
+                let passes = self.decide(frame, &packet, place).action == Action::Pass;
                 if let Some(name) = name {
                     self.fragments().decide(name, Verdict { passes, known: false });
                 }

@@ -28,7 +28,8 @@ use super::ethernet::{self, HEADER as ETHERNET};
 use super::interface::Walk;
 use super::neighbours::{Entry, Link};
 use super::originated::OriginatedFrames;
-use super::{Firewall, Reason, ReversePath, Router, Tally, apart, link, mtu_word};
+use super::punt::apart;
+use super::{Firewall, Reason, ReversePath, Router, Tally, link, mtu_word};
 use super::{ipv4, ipv6};
 use crate::fib::{NextHop, V4};
 use fwdlab_netio::frame::Frame;
@@ -47,6 +48,8 @@ pub(super) struct Full {
     inet6: VecDeque<usize>,
     /// Places and ports, in the order of sending.
     output: VecDeque<(usize, u8)>,
+    /// The rule that blocked the last packet that the firewall dropped.
+    rule: Option<u32>,
 }
 
 /// The beginning of a frame before forwarding changed it.
@@ -242,7 +245,7 @@ impl<W: Firewall> Router<W> {
             Egress::End(reason) => Err(plain(reason)),
             Egress::Wait(hop, port) => {
                 let waits = self.wait(batch, place, (hop, port), now_ns);
-                Err(waits.map_or_else(|()| self.held_back(), plain))
+                Err(waits.map_or_else(|()| self.held_back(place), plain))
             }
         }
     }
@@ -270,14 +273,15 @@ impl<W: Firewall> Router<W> {
     /// Filters an incoming packet.
     pub(super) fn filter(&mut self, frame: &Frame, now_ns: u64) -> Result<(), Refused> {
         let passed = self.firewall.incoming(slice::from_ref(frame), 1, now_ns);
-        if passed & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
+        if passed & 1 != 0 { Ok(()) } else { Err(self.held_back(0)) }
     }
 
-    /// Reason why the firewall dropped a packet.
+    /// Reason why the firewall dropped the packet at a place of its last batch.
     #[cold]
-    fn held_back(&mut self) -> Refused {
+    fn held_back(&mut self, place: usize) -> Refused {
+        self.full.rule = self.firewall.rule(place);
         let apart = apart(self.firewall.take_held_back());
-        let found = apart.into_iter().find(|&(_, packets)| packets > 0);
+        let found = apart.into_iter().find(|&(_, places)| places != 0);
         plain(found.map_or(Reason::Firewall, |(reason, _)| reason))
     }
 
@@ -292,7 +296,7 @@ impl<W: Firewall> Router<W> {
         batch[place].send_to(port);
         let passed = self.firewall.outgoing(batch, 1 << place, now_ns);
         batch[place].send_nowhere();
-        if passed >> place & 1 != 0 { Ok(()) } else { Err(self.held_back()) }
+        if passed >> place & 1 != 0 { Ok(()) } else { Err(self.held_back(place)) }
     }
 
     /// Counts a packet, and adds it to its port's queue.
@@ -303,7 +307,8 @@ impl<W: Firewall> Router<W> {
                 self.full.output.push_back((place, port));
             }
             Err((reason, word)) => {
-                self.exceptions.sort_out(&mut self.tally, place, reason, word);
+                let rule = self.full.rule.take();
+                self.exceptions.sort_out_by(&mut self.tally, place, reason, (word, rule));
             }
         }
     }

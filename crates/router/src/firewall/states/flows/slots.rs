@@ -1,10 +1,10 @@
 //! Slots of the flows of one family.
 
 use crate::firewall::packet::may_change_phase;
-use crate::firewall::places;
 use crate::firewall::states::key::{Key, Of, Seed};
 use crate::firewall::states::segment::{Credit, Of as OfFamily, Query, Segment};
 use crate::firewall::states::{Access, States};
+use crate::path::places;
 use fwdlab_netio::frame::BATCH;
 use fwdlab_netio::memory::prefer_huge_pages;
 use fwdlab_netio::prefetch::prefetch;
