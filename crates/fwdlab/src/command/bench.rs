@@ -316,17 +316,10 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::command::parsed;
 
     fn settings(words: &[&str]) -> Result<Settings> {
-        let line = ["sender"].iter().chain(words);
-        settings_of(&Line::try_parse_from(line)?.arguments)
+        settings_of(&parsed(words)?)
     }
 
     #[test]

@@ -316,6 +316,13 @@ fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     crate::error::CliError::Mistake(format!("fwdlab {name}: {why}"))
 }
 
+/// Parses the arguments of one command.
+#[cfg(test)]
+fn parsed<A: clap::Args>(words: &[&str]) -> Result<A, clap::Error> {
+    let command = A::augment_args(clap::Command::new("command").no_binary_name(true));
+    A::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

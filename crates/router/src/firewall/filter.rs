@@ -240,7 +240,7 @@ impl<'a, P: Fn(&Frame) -> u8> Evaluation<'a, P> {
     #[inline(always)]
     fn decide(&mut self, frame: &Frame, packet: &Packet, place: usize) -> Decision {
         let port = (self.port)(frame);
-        let decision = self.rules.decide(packet, frame, port, &self.shared.tables);
+        let decision = self.rules.decide(packet, frame, port, &self.shared.tables, self.now_ns);
         self.tally.count(decision.rule, packet.bytes());
         self.scratch.rules[place % BATCH] = decision.rule;
         decision

@@ -38,6 +38,7 @@
 
 mod filter;
 mod fragments;
+mod limit;
 mod packet;
 mod quoted;
 mod rule;
@@ -49,6 +50,8 @@ pub mod text;
 
 pub use filter::{Filter, Removed, Selected, Selector, SharedFirewall};
 pub use fwdlab_packet::forwarding::StateTable;
-pub use rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset, Standard, Table};
+pub use rule::{
+    Action, Direction, End, Host, Limit, Net, Rule, RuleError, Ruleset, Standard, Table,
+};
 pub use states::{Connection, Phase, StateConfig, Timeouts};
 pub use stats::{FirewallStats, RuleStats};

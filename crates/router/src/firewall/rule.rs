@@ -91,6 +91,31 @@ pub struct Rule {
     pub keep_state: bool,
     /// Of TCP, without checking sequence numbers (`keep state (sloppy)`).
     pub sloppy: bool,
+    /// Rate up to which the rule matches.
+    pub limit: Option<Limit>,
+}
+
+/// Rate up to which a rule matches; further packets are left to the rules after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Packets in each period.
+    pub packets: u32,
+    /// Seconds of the period: 1 or 60.
+    pub seconds: u32,
+    /// Maximum number of packets in a burst after silence.
+    pub burst: u32,
+    /// A rate for each source, instead of one for all packets.
+    pub per_source: bool,
+}
+
+impl Limit {
+    /// Units of the period with their seconds.
+    pub(super) const PERIODS: [(&str, u32); 2] = [("second", 1), ("minute", 60)];
+
+    /// Returns the period in nanoseconds.
+    pub(super) fn period_ns(&self) -> u64 {
+        u64::from(self.seconds) * 1_000_000_000
+    }
 }
 
 /// Named set of prefixes.
@@ -151,6 +176,9 @@ pub enum RuleError {
     /// State for the router's own answers.
     #[error("\"keep state\" goes with \"in\" and \"out\": the router's own answers need none")]
     KeepLocal,
+    /// A rate or burst of 0.
+    #[error("a limit admits at least one packet")]
+    Limit,
     /// A range of ports that ends before it begins.
     #[error("the ports {0}:{1} end before they begin")]
     Range(u16, u16),
@@ -214,6 +242,7 @@ impl Rule {
             opening: false,
             keep_state: false,
             sloppy: false,
+            limit: None,
         }
     }
 
@@ -265,6 +294,9 @@ impl Rule {
         }
         if self.opening && !(self.protocol == Some(TCP) || self.keep_state && self.may_be_tcp()) {
             return Err(RuleError::Flags);
+        }
+        if self.limit.is_some_and(|limit| limit.packets == 0 || limit.burst == 0) {
+            return Err(RuleError::Limit);
         }
         if self.keep_state && self.action == Action::Block {
             return Err(RuleError::Keep);
@@ -390,7 +422,21 @@ impl fmt::Display for Rule {
         if self.sloppy {
             f.write_str(" (sloppy)")?;
         }
-        Ok(())
+        match self.limit {
+            Some(limit) => write!(f, " {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let period = Limit::PERIODS.iter().find(|(_, seconds)| *seconds == self.seconds);
+        write!(f, "limit {}/{}", self.packets, period.map_or("?", |(name, _)| name))?;
+        if self.burst != self.packets {
+            write!(f, " burst {}", self.burst)?;
+        }
+        f.write_str(if self.per_source { " per source" } else { "" })
     }
 }
 

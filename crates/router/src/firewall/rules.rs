@@ -6,6 +6,7 @@
 //! conditions uses its tail. There, prefixes of source and destination are also compared together
 //! under a mask, and only then read from the frame. Tables are forwarding tables.
 
+use super::limit::RateLimit;
 use super::packet::{Packet, bit, ends, ends6};
 use super::rule::{Action, Direction, End, Host, Net, Rule, RuleError, Ruleset};
 use crate::fib::{Address, BSearch, Fib, NextHop, Poptrie, Prefix, Rib, V4, V6};
@@ -62,6 +63,8 @@ struct More {
     hosts: [Hosts; 2],
     /// Empty if the head covers the ports.
     ports: [Vec<RangeInclusive<u16>>; 2],
+    /// The last condition: it takes credit.
+    limit: Option<RateLimit>,
 }
 
 #[derive(Debug)]
@@ -129,10 +132,11 @@ impl Rules {
         frame: &Frame,
         port: u8,
         tables: &Tables,
+        now_ns: u64,
     ) -> Decision {
         let word = packet.word | u64::from(port);
         for (head, tail) in self.heads.iter().zip(&self.tails) {
-            if (word ^ head.value) & head.mask == 0 && tail.fits(packet, frame, tables) {
+            if (word ^ head.value) & head.mask == 0 && tail.fits(packet, frame, tables, now_ns) {
                 return tail.decision;
             }
         }
@@ -165,7 +169,7 @@ fn shared(low: u16, high: u16) -> u16 {
 
 impl Tail {
     #[inline(always)]
-    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables) -> bool {
+    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables, now_ns: u64) -> bool {
         let nets = match &self.nets {
             Nets::Any => true,
             Nets::Inet { mask, value } => (ends(frame.buffer()) ^ value) & mask == 0,
@@ -174,12 +178,12 @@ impl Tail {
                 (0..4).fold(0, |sum, at| sum | (ends[at] ^ value[at]) & mask[at]) == 0
             }
         };
-        nets && self.more.as_ref().is_none_or(|more| more.fits(packet, frame, tables))
+        nets && self.more.as_ref().is_none_or(|more| more.fits(packet, frame, tables, now_ns))
     }
 }
 
 impl More {
-    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables) -> bool {
+    fn fits(&self, packet: &Packet, frame: &Frame, tables: &Tables, now_ns: u64) -> bool {
         let listed = |end: usize| {
             let list = &self.ports[end];
             let port = ((packet.marks() >> (16 * end)) as u16).swap_bytes();
@@ -194,7 +198,8 @@ impl More {
             let ends = [V4((ends >> 32) as u32), V4(ends as u32)];
             [0, 1].iter().all(|&end| self.hosts[end].hold_inet(ends[end], tables))
         };
-        hosts && listed(0) && listed(1)
+        let is_within = || self.limit.as_ref().is_none_or(|it| it.take(packet, frame, now_ns));
+        hosts && listed(0) && listed(1) && is_within()
     }
 }
 
@@ -245,9 +250,11 @@ fn compiled(rule: &Rule, number: u32, ruleset: &Ruleset) -> Result<(Head, Tail),
         }
     }
     let hosts = [hosts(ends[0], ruleset)?, hosts(ends[1], ruleset)?];
-    let is_complete =
-        ports.iter().all(Vec::is_empty) && hosts.iter().all(|h| matches!(h, Hosts::Any));
-    let more = (!is_complete).then(|| Box::new(More { hosts, ports }));
+    let limit = rule.limit.as_ref().map(RateLimit::new);
+    let is_complete = ports.iter().all(Vec::is_empty)
+        && hosts.iter().all(|h| matches!(h, Hosts::Any))
+        && limit.is_none();
+    let more = (!is_complete).then(|| Box::new(More { hosts, ports, limit }));
     let Rule { action, keep_state, sloppy, .. } = *rule;
     let decision = Decision { action, keep_state, sloppy, rule: number };
     Ok((head, Tail { decision, nets: Nets::of(ends), more }))

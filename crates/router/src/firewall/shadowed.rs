@@ -36,6 +36,7 @@ impl Rule {
             (own, direction) => own == direction,
         };
         covers_direction
+            && self.limit.is_none()
             && (self.port.is_none() || self.port == other.port)
             && (self.protocol.is_none() || self.protocol == other.protocol)
             && (!self.opening || other.opening || !other.may_be_tcp())

@@ -5,7 +5,7 @@
 //! table <bad> { 203.0.113.0/24, 2001:db8::/32 }
 //! block in on 0 inet proto tcp from <bad> to any port 1:1023
 //! pass in proto udp from !10.0.0.0/8 port { 53, 5000:5010 } to any keep state
-//! pass in proto tcp all flags S/SA keep state
+//! pass in proto tcp all flags S/SA keep state limit 50/second burst 100 per source
 //! pass inet proto icmp all
 //! block local proto icmp from <bad> to any
 //! default block
@@ -16,7 +16,7 @@
 //! translation and normalisation are not supported, nor are lists except of ports and of a table's
 //! prefixes.
 
-use super::rule::{Action, Direction, End, Host, Net, Rule, Ruleset, Table};
+use super::rule::{Action, Direction, End, Host, Limit, Net, Rule, Ruleset, Table};
 use crate::fib::{Address, Prefix, PrefixError};
 use fwdlab_packet::Family;
 use std::ops::RangeInclusive;
@@ -265,8 +265,36 @@ impl<'a> Reader<'a> {
                 rule.sloppy = true;
             }
         }
+        if self.take("limit") {
+            rule.limit = Some(self.limit()?);
+        }
         self.line_end()?;
         Ok(rule)
+    }
+
+    /// Parses `10/second`, then `burst 20` and `per source`.
+    fn limit(&mut self) -> Result<Limit, TextError> {
+        let word = self.word("a rate")?;
+        let rate = word.text.split_once('/').and_then(|(packets, period)| {
+            let known = Limit::PERIODS.iter().find(|(name, _)| *name == period)?;
+            Some((digits(packets)?, known.1))
+        });
+        let (packets, seconds) = rate.ok_or_else(|| {
+            let expected = "expected a rate as 10/second or 10/minute";
+            word.fault(format!("{expected}, but here is {:?}", word.text))
+        })?;
+        let mut burst = packets;
+        if self.take("burst") {
+            let word = self.word("a number of packets")?;
+            burst = digits(word.text).ok_or_else(|| {
+                word.fault(format!("expected a number of packets, but here is {:?}", word.text))
+            })?;
+        }
+        let per_source = self.take("per");
+        if per_source {
+            self.demand("source")?;
+        }
+        Ok(Limit { packets, seconds, burst, per_source })
     }
 
     /// Parses a port of the router.

@@ -390,6 +390,32 @@ fn source_limit_bounds_states_per_source() {
     }
 }
 
+/// Packets beyond the rate are decided by the rules after it; states are not limited by it.
+#[test]
+fn limited_rule_matches_up_to_its_rate() {
+    let rules = "pass in proto udp to port 53 keep state limit 10/second burst 4\n\
+                 pass in proto udp to port 54 limit 60/minute per source\n\
+                 block in all";
+    for mut lab in labs(rules) {
+        let to = |(me, port): (&str, u16), service| {
+            let mut packet = datagram((me, port), (YOU.0, service));
+            packet.port = 0;
+            packet
+        };
+        let mut passed = |packets: &mut dyn Iterator<Item = Spec>, now_ns| {
+            packets.filter(|packet| lab.send(packet, now_ns) == "forwarded").count()
+        };
+        let of_ports = |from: u16, count: u16| (from..from + count).map(move |n| to((ME.0, n), 53));
+        assert_eq!(passed(&mut of_ports(1, 20), SECOND), 4);
+        assert_eq!(passed(&mut of_ports(1, 4), SECOND), 4, "they have a state");
+        assert_eq!(passed(&mut of_ports(30, 20), SECOND + SECOND / 2), 4, "a burst");
+        assert_eq!(passed(&mut of_ports(60, 20), SECOND + SECOND * 6 / 10), 1);
+        for neighbour in ["198.18.0.6", "198.18.0.7"] {
+            assert_eq!(passed(&mut (0..70).map(|_| to((neighbour, 5), 54)), 3 * SECOND), 60);
+        }
+    }
+}
+
 #[test]
 fn local_and_expiring_packets_are_filtered() {
     let rules = "block local proto icmp from 198.18.0.5 to any\n\

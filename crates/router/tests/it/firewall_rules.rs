@@ -4,7 +4,7 @@ use crate::support::walled::*;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Address, Prefix, V4, V6};
 use fwdlab_router::firewall::{
-    Action, Direction, End, Host, Net, Rule, Ruleset, SharedFirewall, Standard, StateConfig,
+    Action, Direction, End, Host, Limit, Net, Rule, Ruleset, SharedFirewall, Standard, StateConfig,
     StateTable, Table, text,
 };
 use fwdlab_router::path::{Firewall, Frame};
@@ -85,6 +85,19 @@ fn errors_include_line_and_column() {
         ),
         ("block all keep state", "line 1, column 1: \"keep state\" goes with \"pass\""),
         ("default", "line 1, column 8: expected \"pass\" or \"block\", but the line ends"),
+        ("pass all limit 0/second", "line 1, column 1: a limit admits at least one packet"),
+        (
+            "pass all limit 5/hour",
+            "line 1, column 16: expected a rate as 10/second or 10/minute, but here is \"5/hour\"",
+        ),
+        (
+            "pass all limit 5/minute burst x",
+            "line 1, column 31: expected a number of packets, but here is \"x\"",
+        ),
+        (
+            "pass all limit 5/minute per host",
+            "line 1, column 29: expected \"source\", but here is \"host\"",
+        ),
     ] {
         assert_eq!(fault(text), expected);
     }
@@ -108,6 +121,7 @@ fn shadowed_rules_are_found_with_their_cause() {
         "block inet\npass all",
         "block proto udp from any to any port 5:9\npass proto udp from any to any port { 6, 10 }",
         "block from !10.0.0.0/8\npass from 2001:db8::/32",
+        "block all limit 5/second\npass all",
         "table <a> { 10.0.0.0/9 }\nblock from <a>\npass from 10.0.0.0/8",
     ] {
         assert_eq!(shadowed(written), [], "{written}");
@@ -251,9 +265,21 @@ fn rule() -> impl Strategy<Value = Rule> {
                 },
                 keep_state: keep && pass,
                 sloppy: sloppy && keep && pass,
+                limit: None,
             }
         },
     )
+}
+
+/// Rates, if any.
+fn limit() -> impl Strategy<Value = Option<Limit>> {
+    let parts = (1u32..9, prop::bool::ANY, 1u32..9, prop::bool::ANY);
+    prop::option::of(parts.prop_map(|(packets, is_minute, burst, per_source)| Limit {
+        packets,
+        seconds: if is_minute { 60 } else { 1 },
+        burst,
+        per_source,
+    }))
 }
 
 /// Valid rulesets.
@@ -345,7 +371,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn rulesets_round_trip_through_text(ruleset in rulesets()) {
+    fn rulesets_round_trip_through_text(
+        mut ruleset in rulesets(),
+        limits in prop::collection::vec(limit(), 8),
+    ) {
+        for (rule, limit) in ruleset.rules.iter_mut().zip(limits) {
+            rule.limit = limit;
+        }
         prop_assert_eq!(text::read(&ruleset.to_string()), Ok(ruleset));
     }
 

@@ -158,16 +158,10 @@ fn json(figure: &FibFigure) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::command::parsed;
 
     fn question_of(words: &[&str]) -> Result<Question> {
-        question(&Line::try_parse_from(["fib"].iter().chain(words))?.arguments)
+        question(&parsed(words)?)
     }
 
     #[test]

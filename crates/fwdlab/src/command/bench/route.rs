@@ -307,17 +307,10 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::command::parsed;
 
     fn names(words: &[&str]) -> Result<Vec<String>> {
-        let line = Line::try_parse_from(["route"].iter().chain(words))?;
-        Ok(question(&line.arguments)?.variants.iter().map(Variant::name).collect())
+        Ok(question(&parsed(words)?)?.variants.iter().map(Variant::name).collect())
     }
 
     #[test]

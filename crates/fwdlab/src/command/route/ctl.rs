@@ -336,18 +336,12 @@ fn interfaces(table: &Table<InterfaceRow>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
+    use crate::command::parsed;
 
     fn line_of(words: &str) -> String {
-        let all = ["ctl", "s"].into_iter().chain(words.split(' '));
-        let parsed = Line::try_parse_from(all).expect("a command");
-        line(&parsed.arguments.command).expect("one line")
+        let words: Vec<&str> = ["s"].into_iter().chain(words.split(' ')).collect();
+        let arguments: Arguments = parsed(&words).expect("a command");
+        line(&arguments.command).expect("one line")
     }
 
     #[test]
@@ -365,8 +359,8 @@ mod tests {
         ] {
             assert_eq!(line_of(words), words);
         }
-        assert!(Line::try_parse_from(["ctl", "s", "set", "eth1", "mtu", "9000"]).is_err());
-        assert!(Line::try_parse_from(["ctl", "s", "kill", "states"]).is_err());
+        assert!(parsed::<Arguments>(&["s", "set", "eth1", "mtu", "9000"]).is_err());
+        assert!(parsed::<Arguments>(&["s", "kill", "states"]).is_err());
     }
 
     #[test]
