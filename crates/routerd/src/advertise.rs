@@ -7,6 +7,7 @@ use fwdlab_router::fib::{Address, V6};
 use fwdlab_router::path::{
     AdvertisedOption, Advertisement, Advertiser, Interface, Nat64Length, Preference,
 };
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ const LIFETIME_MAX: u16 = 9000;
 const OPTION_INTERVALS: u32 = 3;
 /// The smallest MTU of IPv6 (RFC 8200 section 5): advertisements are not fragmented (RFC 6980).
 const SMALLEST_MTU: usize = 1280;
+/// Maximum number of routes (RFC 4191 section 4).
+const ROUTES_MAX: usize = 17;
 /// Longest domain, and longest label of one (RFC 1035 section 2.3.4).
 const DOMAIN_MAX: usize = 253;
 const LABEL_MAX: usize = 63;
@@ -85,7 +88,17 @@ fn of(setup: &AdvertiseSetup, interface: &Interface) -> Result<Advertisement, St
 
 /// Returns the options for hosts.
 fn options(setup: &AdvertiseSetup) -> Result<Vec<AdvertisedOption>, String> {
-    let mut options = setup.routes.iter().map(|text| route(text)).collect::<Result<Vec<_>, _>>()?;
+    if setup.routes.len() > ROUTES_MAX {
+        return Err(format!("{} routes: there are at most {ROUTES_MAX}", setup.routes.len()));
+    }
+    let mut options = Vec::new();
+    for text in &setup.routes {
+        let route = route(text)?;
+        if options.iter().any(|other| is_same_prefix(other, &route)) {
+            return Err(format!("routes: the prefix of `{text}` is there already"));
+        }
+        options.push(route);
+    }
     if !setup.dns.is_empty() {
         let servers = setup.dns.iter().map(|text| server(text)).collect::<Result<_, _>>()?;
         options.push(AdvertisedOption::DnsServers(servers));
@@ -96,6 +109,14 @@ fn options(setup: &AdvertiseSetup) -> Result<Vec<AdvertisedOption>, String> {
     }
     options.extend(setup.nat64.as_deref().map(nat64).transpose()?);
     Ok(options)
+}
+
+fn is_same_prefix(one: &AdvertisedOption, other: &AdvertisedOption) -> bool {
+    let of = |option: &AdvertisedOption| match option {
+        AdvertisedOption::Route { prefix, length, .. } => Some((*prefix, *length)),
+        _ => None,
+    };
+    of(one) == of(other)
 }
 
 fn preference(kind: PreferenceKind) -> Preference {
@@ -122,8 +143,13 @@ fn route(text: &str) -> Result<AdvertisedOption, String> {
 }
 
 fn server(text: &str) -> Result<V6, String> {
-    let address = text.parse().ok().and_then(V6::from_ip);
-    address.ok_or_else(|| format!("dns: `{text}` is no IPv6 address: write it as 2001:2::53"))
+    let address = text
+        .parse()
+        .ok()
+        .filter(|ip: &IpAddr| !ip.is_unspecified() && !ip.is_loopback() && !ip.is_multicast());
+    address.and_then(V6::from_ip).ok_or_else(|| {
+        format!("dns: `{text}` is no IPv6 address of a server: write it as 2001:2::53")
+    })
 }
 
 fn domain(text: &str) -> Result<String, String> {
@@ -146,7 +172,9 @@ fn nat64(text: &str) -> Result<AdvertisedOption, String> {
         )
     };
     let (prefix, bits) = prefix(text).map_err(|_| wrong())?;
-    let length = Nat64Length::new(bits).ok_or_else(wrong)?;
+    // RFC 6052 section 2.2: bits 64 to 71 are zero.
+    let length = Nat64Length::new(bits).filter(|_| (prefix.0 >> 56) as u8 == 0);
+    let length = length.ok_or_else(wrong)?;
     Ok(AdvertisedOption::Nat64 { prefix, length })
 }
 
@@ -231,12 +259,16 @@ mod tests {
         for (keys, words) in [
             (json!({ "routes": ["2001:db8::1/32"] }), "no IPv6 prefix"),
             (json!({ "routes": ["2001:db8::/32 higher"] }), "`higher` is no preference"),
+            (json!({ "routes": ["2001:db8::/32", "2001:db8::/32 low"] }), "there already"),
+            (json!({ "routes": vec!["::/0"; 18] }), "at most 17"),
             (json!({ "dns": ["192.0.2.1"] }), "`192.0.2.1` is no IPv6 address"),
+            (json!({ "dns": ["ff02::1"] }), "`ff02::1` is no IPv6 address of a server"),
             (json!({ "search": ["a..b"] }), "`a..b` is no domain"),
             (json!({ "search": ["a b"] }), "no domain"),
             (json!({ "search": [long] }), "no domain"),
             (json!({ "nat64": "64:ff9b::/95" }), "32, 40, 48, 56, 64 or 96"),
             (json!({ "nat64": "64:ff9b::1/96" }), "no prefix of a NAT64"),
+            (json!({ "nat64": "2001:db8:0:0:ff00::/96" }), "no prefix of a NAT64"),
             (json!({ "dns": many }), "it takes 1296 bytes, and links may carry no more than 1280"),
         ] {
             let error = read(keys).expect_err("a mistake");

@@ -5,6 +5,7 @@ use super::mistake;
 use fwdlab_model::router::RouterSetup;
 use fwdlab_netio::files::{RecordFile, WriteLosses};
 use fwdlab_router::path::{DropLog, DropLogSetting};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Reads the setting of the log; `None` without a log.
@@ -16,6 +17,10 @@ pub(super) fn setting(setup: &RouterSetup) -> anyhow::Result<Option<DropLogSetti
     let fault = |what| mistake(format!("drop_log: {what}"));
     if log.pps == 0 {
         return Err(fault("pps = 0: at least one packet per second is logged".into()));
+    }
+    let folder = Path::new(&log.file).parent().filter(|folder| *folder != Path::new(""));
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(fault(format!("{}: there is no such directory", log.file)));
     }
     let reasons = DropLogSetting::reasons(&log.reasons).map_err(fault)?;
     Ok(Some(DropLogSetting { per_second: log.pps, reasons }))
@@ -66,7 +71,7 @@ mod tests {
             (
                 1,
                 "forwarded",
-                "`forwarded` is no reason of a dropped packet: use one of port_unknown",
+                "`forwarded` is no reason of a dropped packet: use one of ethernet_short",
             ),
             (1, "no_room", "`no_room` is no reason"),
         ] {
@@ -75,5 +80,9 @@ mod tests {
         }
         assert_eq!(rules(&setup(1, &[])), ["block in proto tcp", "pass all"]);
         assert!(setting(&RouterSetup::default()).expect("sound").is_none());
+        let mut nowhere = setup(1, &[]);
+        nowhere.drop_log.iter_mut().for_each(|log| log.file = "/no/such/x".into());
+        let error = setting(&nowhere).expect_err("a mistake").to_string();
+        assert!(error.contains("/no/such/x: there is no such directory"), "{error}");
     }
 }

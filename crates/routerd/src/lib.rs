@@ -37,6 +37,7 @@ use fwdlab_router::path::{Advertiser, Class, Config, Counters, DropLog, Lookup, 
 use fwdlab_router::worker::{self, Engine, Orders, PortCounters, Station, engine};
 use host::Following;
 use interfaces::NamedInterface;
+use ports::Ports;
 use prepared::{Prepared, prepare};
 use presence::Watched;
 use routing::Routing;
@@ -135,13 +136,18 @@ impl Running {
             advertiser: config.advertiser.clone(),
             drop_log: None,
         };
+        let ports = match setup.circuits.is_empty() {
+            true => Some(ports::open(setup, &interfaces, running.flows.as_ref())?),
+            false => None,
+        };
+        // After the interfaces are locked: the file of another router is not emptied.
         let log = drop_log::open(setup, &running.interfaces)?;
         let log_losses = log.as_ref().map(|(_, losses)| losses.clone());
         running.drop_log = log.map(|(log, _)| log);
         config.drop_log = running.drop_log.clone();
         let engines = running.engines(&config, &running.locked(), running.wall.as_ref())?;
-        if setup.circuits.is_empty() {
-            running.between_ports(setup, (&interfaces, written), engines)?;
+        if let Some(ports) = ports {
+            running.between_ports(setup, ports, (&interfaces, written), engines)?;
         } else {
             if setup.circuits.len() != engines.len() {
                 let (wires, workers) = (setup.circuits.len(), engines.len());
@@ -175,14 +181,14 @@ impl Running {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens ports and starts the workers that forward between them.
+    /// Starts the workers that forward between ports.
     fn between_ports(
         &mut self,
         setup: &RouterSetup,
+        mut ports: Ports,
         (interfaces, written): (&[NamedInterface], &[&Path]),
         engines: Vec<Box<dyn Engine>>,
     ) -> anyhow::Result<()> {
-        let mut ports = ports::open(setup, interfaces, self.flows.as_ref())?;
         self.facts.extend(ports.facts);
         self.notes.append(&mut ports.notes);
         self.captures = ports.captures;
@@ -409,6 +415,7 @@ impl Running {
     pub fn stop(&mut self) -> Result<(), NetioError> {
         self.following = None;
         self.orders.iter().for_each(|orders| orders.stop());
+        let log = self.drop_log.clone();
         let mut result = Ok(());
         for thread in self.threads.drain(..) {
             let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -416,6 +423,7 @@ impl Running {
                 result = ended;
             }
         }
+        log.inspect(|log| log.flush());
         result
     }
 }

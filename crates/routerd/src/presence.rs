@@ -22,9 +22,11 @@ impl Watched {
 }
 
 impl Running {
-    /// Changes of interfaces, and files that failed, since the last call. To be called now and then.
+    /// Changes of interfaces, and files that failed, since the last call. To be called a few times
+    /// per second: it also writes the log of dropped packets.
     pub fn news(&mut self) -> Vec<String> {
         self.follow_carriers();
+        self.drop_log.iter().for_each(|log| log.flush());
         let (mut news, mut anew) = (Vec::new(), Vec::new());
         for losses in &self.losses {
             news.extend(losses.take_news().map(|why| {

@@ -49,9 +49,6 @@ impl Running {
         // From here on nothing can fail.
         *current = routing;
         drop(current);
-        if let Some(log) = &self.drop_log {
-            log.set_rules(drop_log::rules(setup));
-        }
         let before: Vec<u64> = self.orders.iter().map(|orders| orders.taken()).collect();
         for (orders, engine) in self.orders.iter().zip(engines) {
             orders.replace(engine);
@@ -66,6 +63,9 @@ impl Running {
         };
         while late().next().is_some() && begin.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(log) = &self.drop_log {
+            log.set_rules(drop_log::rules(setup));
         }
         let late: Vec<String> = late().map(|(number, _)| number.to_string()).collect();
         // The ports have not changed.

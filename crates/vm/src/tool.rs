@@ -31,7 +31,7 @@ pub(crate) fn run(
     input: &[u8],
     package: &str,
 ) -> Result<Vec<u8>, VmError> {
-    let stage = Stage { program, arguments, package, directory: None };
+    let stage = Stage { program, arguments, package, directory: None, failure: None };
     let mut output = Vec::new();
     pipe(input, &[stage], Some(&mut output))?;
     Ok(output)
@@ -48,6 +48,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) package: &'a str,
     /// Working directory; `None` for the current one.
     pub(crate) directory: Option<&'a Path>,
+    /// Beginning of messages about failures in spite of exit status 0.
+    pub(crate) failure: Option<&'a str>,
 }
 
 impl Stage<'_> {
@@ -110,7 +112,8 @@ pub(crate) fn pipe(
     let mut failures = Vec::new();
     for ((child, stage), words) in children.iter_mut().zip(stages).zip(words) {
         let status = child.wait().map_err(|error| stage.missing(&error))?;
-        if !status.success() {
+        let is_failure = |begin| words.lines().any(|line| line.starts_with(begin));
+        if !status.success() || stage.failure.is_some_and(is_failure) {
             failures.push((status.signal() == Some(SIGPIPE), failure(stage, &words)));
         }
     }
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     fn stage<'a>(program: &'a str, arguments: &'a [&'a str]) -> Stage<'a> {
-        Stage { program, arguments, package: "coreutils", directory: None }
+        Stage { program, arguments, package: "coreutils", directory: None, failure: None }
     }
 
     #[test]
@@ -174,6 +177,10 @@ mod tests {
         let input = vec![b'x'; 1 << 20];
         let failing = stage("sh", &["-c", "echo no room >&2; exit 3"]);
         let error = pipe(&input[..], &[stage("cat", &[]), failing], None).unwrap_err();
+        assert!(error.to_string().contains("no room"), "{error}");
+        let silent = stage("sh", &["-c", "cat >/dev/null; echo Error: no room >&2"]);
+        let silent = Stage { failure: Some("Error"), ..silent };
+        let error = pipe(&input[..], &[silent, stage("cat", &[])], None).unwrap_err();
         assert!(error.to_string().contains("no room"), "{error}");
         let missing = stage("no-such-program", &[]);
         let error = pipe(&input[..], &[stage("cat", &[]), missing], None).unwrap_err();

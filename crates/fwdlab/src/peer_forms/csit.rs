@@ -7,6 +7,7 @@
 use super::{refused, without_runs};
 use crate::error::CliError;
 use fwdlab_model::RunRecord;
+use fwdlab_model::design::MethodKind;
 use fwdlab_model::settings::DutKind;
 use fwdlab_results::report::Analysis;
 use fwdlab_results::report::analysis::{RunResult, VariantResult};
@@ -77,9 +78,10 @@ fn ndrpdr(
     method: &Method,
 ) -> Result<Vec<Value>, CliError> {
     let has = |ratio: f64| method.goals.iter().position(|goal| goal.loss_ratio == ratio);
-    let [Some(ndr), Some(pdr)] = LOSS_RATIOS.map(has) else {
-        let why = "CSIT has forms for rates at the maximum load, and for searches with goals of no \
-                   loss and of 0.5 % loss";
+    let ([Some(ndr), Some(pdr)], MethodKind::Mlrsearch) = (LOSS_RATIOS.map(has), method.kind)
+    else {
+        let why = "CSIT has forms for packet rates at the maximum load, and for searches with goals of \
+                   no loss and of 0.5 % loss";
         let next = "search with goals = [\"ndr\", \"pdr\"], or use --parquet";
         return Err(refused(path, why, next));
     };
@@ -153,13 +155,16 @@ fn test_case(
     }))
 }
 
-/// Returns the end of a run: its start, with its window, the trials of a search, and all other
-/// recorded time.
+/// Returns the end of a run: its start, with its window and all other recorded time.
 fn end(record: &RunRecord) -> Option<Timestamp> {
-    let overhead: u64 = record.overhead_ns.iter().map(|(_, time)| time).sum();
     let trials = record.method.iter().flat_map(|method| &method.trials);
     let searched = trials.map(|trial| trial.at_ns + trial.window_ns).max().unwrap_or_default();
-    let nanoseconds = record.trial.window_ns + record.trial.drain_ns + overhead + searched;
+    let other = match record.overhead_ns.is_empty() {
+        // Of a simulated run only the trials are known.
+        true => searched,
+        false => record.overhead_ns.iter().map(|(_, time)| time).sum(),
+    };
+    let nanoseconds = record.trial.window_ns + record.trial.drain_ns + other;
     let start: Timestamp = record.started_at.parse().ok()?;
     start.checked_add(SignedDuration::from_nanos(i64::try_from(nanoseconds).ok()?)).ok()
 }

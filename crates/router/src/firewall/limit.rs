@@ -121,6 +121,9 @@ mod tests {
         assert_eq!(matching(&limit, "2001:db8:1::1", 5, 2), 2);
         assert_eq!(matching(&limit, "2001:db8:1::ffff:1", 5, 9), 1, "the same /64");
         assert_eq!(matching(&limit, "2001:db8:1::1", 30_000_000_005, 9), 1, "two a minute");
+        let others = (2..50).map(|n| matching(&limit, &format!("2001:db8:{n:x}::1"), 5, 9));
+        let whole = others.filter(|matched| *matched == 3).count();
+        assert!(whole > 45, "{whole} other /64s");
     }
 
     #[test]

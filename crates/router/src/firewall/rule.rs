@@ -112,6 +112,10 @@ impl Limit {
     /// Units of the period with their seconds.
     pub(super) const PERIODS: [(&str, u32); 2] = [("second", 1), ("minute", 60)];
 
+    /// Maximum number of packets in a period and in a burst: the interval between two packets has
+    /// whole nanoseconds.
+    const MOST: u32 = 10_000_000;
+
     /// Returns the period in nanoseconds.
     pub(super) fn period_ns(&self) -> u64 {
         u64::from(self.seconds) * 1_000_000_000
@@ -176,8 +180,8 @@ pub enum RuleError {
     /// State for the router's own answers.
     #[error("\"keep state\" goes with \"in\" and \"out\": the router's own answers need none")]
     KeepLocal,
-    /// A rate or burst of 0.
-    #[error("a limit admits at least one packet")]
+    /// A rate or burst of 0, or a rate that no limit can distinguish.
+    #[error("a limit admits 1 to {} packets", Limit::MOST)]
     Limit,
     /// A range of ports that ends before it begins.
     #[error("the ports {0}:{1} end before they begin")]
@@ -295,7 +299,8 @@ impl Rule {
         if self.opening && !(self.protocol == Some(TCP) || self.keep_state && self.may_be_tcp()) {
             return Err(RuleError::Flags);
         }
-        if self.limit.is_some_and(|limit| limit.packets == 0 || limit.burst == 0) {
+        let is_valid = |packets: u32| (1..=Limit::MOST).contains(&packets);
+        if self.limit.is_some_and(|limit| !is_valid(limit.packets) || !is_valid(limit.burst)) {
             return Err(RuleError::Limit);
         }
         if self.keep_state && self.action == Action::Block {

@@ -96,6 +96,22 @@ reasons! {
     Extra ExtraLost "extra_lost" "A frame of the router's own that found no room.",
 }
 
+/// A set of reasons.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reasons(u64);
+
+const _: () = assert!(Reason::ALL.len() <= 64);
+
+impl Reasons {
+    pub(super) fn of(reasons: &[Reason]) -> Reasons {
+        Reasons(reasons.iter().fold(0, |set, &reason| set | 1 << reason as u8))
+    }
+
+    pub(super) fn contains(self, reason: Reason) -> bool {
+        self.0 >> reason as u8 & 1 != 0
+    }
+}
+
 /// Number of reasons.
 const COUNT: usize = Reason::ALL.len();
 

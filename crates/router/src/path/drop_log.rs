@@ -4,6 +4,8 @@
 //! All workers share one log. Only packets of selected reasons are logged, at a limited rate; the
 //! next logged packet reports how many were left out.
 
+use super::counters::Reasons;
+use super::punt::DroppedPacket;
 use super::slow::{Rate, TokenBucket};
 use super::{Class, Firewall, Reason, Router};
 use fwdlab_netio::clock;
@@ -12,6 +14,7 @@ use fwdlab_netio::frame::Frame;
 use fwdlab_netio::pcap::PcapngWriter;
 use std::fmt::Write;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Reasons that are logged by default: decisions by configuration, but not broken packets and those
@@ -26,6 +29,8 @@ const DEFAULT: [Reason; 8] = [
     Reason::Blackhole,
     Reason::NeighbourUnknown,
 ];
+/// Reasons of packets that are not identified, or have no interface in the file.
+const UNLOGGED: [Reason; 2] = [Reason::NoRoom, Reason::PortUnknown];
 /// Bytes of a packet that are written: headers, not contents.
 const SNAP: u32 = 128;
 
@@ -44,17 +49,14 @@ impl DropLogSetting {
     /// # Errors
     /// The first text that does not name a reason for dropping.
     pub fn reasons(names: &[String]) -> Result<Vec<Reason>, String> {
-        let dropped =
-            |reason: &&Reason| reason.class() == Class::Dropped && **reason != Reason::NoRoom;
+        let known = Reason::ALL.iter().filter(|reason| reason.class() == Class::Dropped);
+        let known: Vec<&Reason> = known.filter(|reason| !UNLOGGED.contains(reason)).collect();
         let find = |name: &String| {
-            let mut all = Reason::ALL.iter().filter(dropped);
-            all.find(|reason| reason.name() == name).copied().ok_or_else(|| {
-                let known: Vec<&str> =
-                    Reason::ALL.iter().filter(dropped).map(|reason| reason.name()).collect();
-                format!(
-                    "`{name}` is no reason of a dropped packet: use one of {}",
-                    known.join(", ")
-                )
+            let found = known.iter().find(|reason| reason.name() == name);
+            found.map(|reason| **reason).ok_or_else(|| {
+                let known: Vec<&str> = known.iter().map(|reason| reason.name()).collect();
+                let known = known.join(", ");
+                format!("`{name}` is no reason of a dropped packet: use one of {known}")
             })
         };
         match names.is_empty() {
@@ -76,8 +78,13 @@ pub struct DropLogCounts {
 /// The log.
 #[derive(Debug)]
 pub struct DropLog {
-    reasons: Vec<Reason>,
+    reasons: Reasons,
     state: Mutex<State>,
+    /// Packets left out since the last logged one, because of the limit or because another worker
+    /// was logging.
+    omitted: AtomicU64,
+    /// All of them.
+    all_omitted: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -86,11 +93,8 @@ struct State {
     bucket: TokenBucket,
     /// Texts of the firewall's rules.
     rules: Vec<String>,
-    counts: DropLogCounts,
-    /// Packets left out since the last logged one.
-    omitted: u64,
+    logged: u64,
     comment: String,
-    has_unwritten: bool,
 }
 
 impl DropLog {
@@ -108,12 +112,15 @@ impl DropLog {
             writer: PcapngWriter::new(file, interfaces, SNAP)?,
             bucket: TokenBucket::new(rate),
             rules: Vec::new(),
-            counts: DropLogCounts::default(),
-            omitted: 0,
+            logged: 0,
             comment: String::new(),
-            has_unwritten: true,
         };
-        Ok(DropLog { reasons: setting.reasons.clone(), state: Mutex::new(state) })
+        Ok(DropLog {
+            reasons: Reasons::of(&setting.reasons),
+            state: Mutex::new(state),
+            omitted: AtomicU64::new(0),
+            all_omitted: AtomicU64::new(0),
+        })
     }
 
     /// Sets the texts of the firewall's rules, in their order.
@@ -123,52 +130,58 @@ impl DropLog {
 
     /// Returns the counts so far.
     pub fn counts(&self) -> DropLogCounts {
-        self.locked().counts
+        DropLogCounts { logged: self.locked().logged, omitted: self.all_omitted.load(Relaxed) }
+    }
+
+    /// Writes what was logged to the file. Call this a few times per second, and at the end.
+    pub fn flush(&self) {
+        // The file counts and reports its losses.
+        let _ = self.locked().writer.flush();
+    }
+
+    pub(super) fn reasons(&self) -> Reasons {
+        self.reasons
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has(&self, reason: Reason) -> bool {
-        self.reasons.contains(&reason)
+    fn omit(&self, packets: usize) {
+        self.omitted.fetch_add(packets as u64, Relaxed);
+        self.all_omitted.fetch_add(packets as u64, Relaxed);
     }
 
-    /// Writes what was logged; without effect while another worker logs.
-    pub(super) fn flush(&self) {
-        if let Ok(mut state) = self.state.try_lock()
-            && std::mem::take(&mut state.has_unwritten)
-        {
-            // The file counts and reports its losses.
-            let _ = state.writer.flush();
+    /// Logs packets; a worker does not wait for another one, nor for the file.
+    fn log(&self, batch: &[Frame], packets: &[DroppedPacket], now_ns: u64) {
+        let Ok(mut state) = self.state.try_lock() else { return self.omit(packets.len()) };
+        for packet in packets {
+            match state.bucket.take(now_ns) {
+                true => state.log(&batch[packet.place], packet, &self.omitted),
+                false => self.omit(1),
+            }
         }
     }
 }
 
 impl State {
-    fn log(&mut self, frame: &Frame, reason: Reason, rule: Option<u32>, now_ns: u64) {
-        if !self.bucket.take(now_ns) {
-            self.omitted += 1;
-            self.counts.omitted += 1;
-            return;
-        }
+    fn log(&mut self, frame: &Frame, packet: &DroppedPacket, omitted: &AtomicU64) {
         self.comment.clear();
-        self.comment.push_str(reason.name());
+        self.comment.push_str(packet.reason.name());
         // Writing to a text does not fail.
-        let _ = match rule.map(|rule| (rule as usize + 1, self.rules.get(rule as usize))) {
+        let _ = match packet.rule.map(|rule| (rule as usize + 1, self.rules.get(rule as usize))) {
             Some((number, Some(text))) => write!(self.comment, ": rule {number}: {text}"),
             Some((_, None)) => write!(self.comment, ": policy"),
             None => Ok(()),
         };
-        let omitted = std::mem::take(&mut self.omitted);
+        let omitted = omitted.swap(0, Relaxed);
         if omitted > 0 {
             let _ = write!(self.comment, "; {omitted} packets before it not logged");
         }
-        self.counts.logged += 1;
-        self.has_unwritten = true;
+        self.logged += 1;
+        let (port, time_ns) = (frame.ingress(), clock::realtime_ns());
         // The file counts and reports its losses.
-        let _ =
-            self.writer.write(frame.ingress(), clock::realtime_ns(), &frame.whole(), &self.comment);
+        let _ = self.writer.write(port, time_ns, &frame.whole(), &self.comment);
     }
 }
 
@@ -177,10 +190,7 @@ impl<W: Firewall> Router<W> {
     #[cold]
     pub(super) fn log_drops(&mut self, batch: &[Frame], now_ns: u64) {
         if let Some(log) = &self.drop_log {
-            let mut state = log.locked();
-            for packet in self.exceptions.dropped.iter().filter(|packet| log.has(packet.reason)) {
-                state.log(&batch[packet.place], packet.reason, packet.rule, now_ns);
-            }
+            log.log(batch, &self.exceptions.dropped, now_ns);
         }
         self.exceptions.dropped.clear();
     }

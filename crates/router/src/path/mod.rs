@@ -162,7 +162,9 @@ impl<W: Firewall> Router<W> {
             host: Host::new(config),
             advertiser: config.advertiser.clone(),
             emitted: OriginatedFrames::default(),
-            exceptions: Exceptions::new(config.drop_log.is_some()),
+            exceptions: Exceptions::new(
+                config.drop_log.as_ref().map(|log| log.reasons()).unwrap_or_default(),
+            ),
             drop_log: config.drop_log.clone(),
             tally,
         })
@@ -247,9 +249,6 @@ impl<W: Firewall> Router<W> {
         }
         if !self.waiting.is_empty() {
             self.check_waiting(now_ns);
-        }
-        if let Some(log) = &self.drop_log {
-            log.flush();
         }
         more
     }

@@ -1,6 +1,6 @@
 //! Packets handed off by the fast path.
 
-use super::counters::{Reason, Tally};
+use super::counters::{Reason, Reasons, Tally};
 use super::egress::{Egress, Egresses};
 use super::firewall::{Firewall, HeldBack};
 use super::neighbours::{Hop, Link};
@@ -21,8 +21,8 @@ pub(super) struct Exceptions {
     pub(super) found: Vec<(usize, u16)>,
     /// Next hops to request.
     pub(super) asked: Vec<Hop>,
-    /// True if dropped packets are logged.
-    logs_drops: bool,
+    /// Reasons of packets that are logged.
+    logged: Reasons,
     /// Dropped packets of the batch, if they are logged.
     pub(super) dropped: Vec<DroppedPacket>,
 }
@@ -46,16 +46,16 @@ pub(super) struct SlowPacket {
 }
 
 impl Exceptions {
-    pub(super) fn new(logs_drops: bool) -> Exceptions {
+    pub(super) fn new(logged: Reasons) -> Exceptions {
         let (slow, full) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let (unresolved, found, asked, dropped) = Default::default();
-        Exceptions { slow, full, unresolved, found, asked, logs_drops, dropped }
+        Exceptions { slow, full, unresolved, found, asked, logged, dropped }
     }
 
     /// Remembers a dropped packet for the log.
     #[cold]
     pub(super) fn note(&mut self, place: usize, reason: Reason, rule: Option<u32>) {
-        if self.logs_drops {
+        if self.logged.contains(reason) {
             let rule = rule.filter(|_| reason == Reason::Firewall);
             self.dropped.push(DroppedPacket { place, reason, rule });
         }
@@ -65,7 +65,7 @@ impl Exceptions {
     #[cold]
     pub(super) fn drop_all(&mut self, tally: &mut Tally, packets: u64, reason: Reason) {
         tally.add(reason, u64::from(packets.count_ones()));
-        if self.logs_drops {
+        if self.logged.contains(reason) {
             places(packets).for_each(|place| self.note(place, reason, None));
         }
     }
@@ -79,7 +79,7 @@ impl Exceptions {
             left &= !places;
         }
         tally.add(Reason::Firewall, u64::from(left.count_ones()));
-        if self.logs_drops {
+        if self.logged.contains(Reason::Firewall) {
             places(left).for_each(|place| self.note(place, Reason::Firewall, firewall.rule(place)));
         }
     }

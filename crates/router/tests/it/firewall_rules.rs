@@ -85,7 +85,7 @@ fn errors_include_line_and_column() {
         ),
         ("block all keep state", "line 1, column 1: \"keep state\" goes with \"pass\""),
         ("default", "line 1, column 8: expected \"pass\" or \"block\", but the line ends"),
-        ("pass all limit 0/second", "line 1, column 1: a limit admits at least one packet"),
+        ("pass all limit 0/second", "line 1, column 1: a limit admits 1 to 10000000 packets"),
         (
             "pass all limit 5/hour",
             "line 1, column 16: expected a rate as 10/second or 10/minute, but here is \"5/hour\"",

@@ -1,6 +1,7 @@
 //! Tests of the crate from outside: packets and routes in, packets out.
 
 mod algorithms;
+mod drop_log;
 mod firewall;
 mod firewall_errors;
 mod firewall_local;

@@ -23,7 +23,7 @@ const MAGIC: usize = 6;
 fn decompressor(magic: &[u8]) -> Option<Stage<'static>> {
     let found = COMPRESSIONS.iter().find(|(begin, ..)| magic.starts_with(begin))?;
     let arguments = &["-dc"];
-    Some(Stage { program: found.1, arguments, package: found.2, directory: None })
+    Some(Stage { program: found.1, arguments, package: found.2, directory: None, failure: None })
 }
 
 /// Reads the first bytes of `data`, and returns them with a reader of the whole.
@@ -74,7 +74,7 @@ pub(super) fn unpack_tar_of(
 /// root.
 fn tar(directory: &Path) -> Stage<'_> {
     let arguments = &["-xof", "-"];
-    Stage { program: "tar", arguments, package: "tar", directory: Some(directory) }
+    Stage { program: "tar", arguments, package: "tar", directory: Some(directory), failure: None }
 }
 
 /// Unpacks a cpio archive from an RPM package at `path`, compressed or not, into a directory.
@@ -88,7 +88,8 @@ pub(super) fn unpack_cpio(
 ) -> Result<(), VmError> {
     let (magic, data) = peek(data).map_err(|source| VmError::file(path, source))?;
     let arguments = &["-idm", "--quiet", "--no-absolute-filenames"];
-    let cpio = Stage { program: "cpio", arguments, package: "cpio", directory: Some(directory) };
+    let directory = Some(directory);
+    let cpio = Stage { program: "cpio", arguments, package: "cpio", directory, failure: None };
     let stages: Vec<Stage<'_>> = decompressor(&magic).into_iter().chain([cpio]).collect();
     tool::pipe(data, &stages, None)
 }

@@ -41,7 +41,14 @@ pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
     }
     file.rewind().map_err(fault)?;
     let arguments = &["-n", "-"];
-    let archive = Stage { program: "rpm2archive", arguments, package: "rpm", directory: None };
+    let archive = Stage {
+        program: "rpm2archive",
+        arguments,
+        package: "rpm2cpio (Debian) or rpm",
+        directory: None,
+        // A damaged archive does not change its exit status.
+        failure: Some("Error"),
+    };
     archive::unpack_tar_of(file, archive, directory)
 }
 

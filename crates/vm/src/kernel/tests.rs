@@ -376,5 +376,10 @@ fn package_of_rpmbuild_is_found() {
         assert!(error.to_string().contains("No such file"), "{error}");
         return fwdlab_testdata::skip("rpmbuild is not installed");
     }
-    assert_whole(&place.find(&format!("out/x86_64/kernel-core-{release}.rpm")).unwrap(), release);
+    let package = format!("out/x86_64/kernel-core-{release}.rpm");
+    assert_whole(&place.find(&package).unwrap(), release);
+    // One that is cut is refused, whichever program unpacks it.
+    let whole = fs::read(place.path(&package)).unwrap();
+    fs::write(place.path("cut.rpm"), &whole[..whole.len() - 40]).unwrap();
+    assert!(place.find("cut.rpm").is_err(), "{} bytes", whole.len());
 }
