@@ -21,7 +21,7 @@ const MAGIC: u64 = 0x3153_4c4c_4143_5746;
 const HEADER: usize = 128;
 const NODE: usize = 24;
 /// Number of nodes of the plugin.
-const NODES: usize = 1 << 19;
+const NODES: usize = 1 << 21;
 /// In place of a caller: an entry into the kernel, or the start of a thread. All other values are
 /// unknown.
 const ENTRY: u64 = NODES as u64;

@@ -20,7 +20,7 @@
  * and the counts of count.c are read at the same moment.
  */
 #define CALLS_MAGIC 0x31534c4c41435746ull /* "FWCALLS1" */
-#define NODES (1u << 19)
+#define NODES (1u << 21)
 /* In place of a caller: an entry into the kernel, the start of a thread, unknown. */
 #define ENTRY NODES
 #define THREAD (NODES + 1)
