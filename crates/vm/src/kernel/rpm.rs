@@ -49,7 +49,13 @@ pub(super) fn unpack(path: &Path, directory: &Path) -> Result<(), VmError> {
         // A damaged archive does not change its exit status.
         failure: Some("Error"),
     };
-    archive::unpack_tar_of(file, archive, directory)
+    archive::unpack_tar_of(file, archive, directory).map_err(|error| match error {
+        VmError::Program { why, .. } if why.starts_with("Error") => VmError::Kernel {
+            path: path.to_owned(),
+            why: format!("a damaged RPM package: {why}\n  next step: download it again"),
+        },
+        error => error,
+    })
 }
 
 /// The archive of a package.
