@@ -147,15 +147,19 @@ const TEST_CASE: [&str; 19] = [
     "version",
 ];
 
-#[test]
-fn export_writes_test_cases_of_csit() {
-    let lab = Lab::new(INSTANT);
+/// Runs the experiment; returns its results, and its test cases, which are also in `cases.json`.
+fn run_and_export(lab: &Lab) -> (Value, Vec<Value>) {
     lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
     let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
     let cases = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(0);
     lab.write("cases.json", &cases.stdout);
-    let cases = cases.json();
-    let cases = cases.as_array().expect("a list");
+    (shown, cases.json().as_array().expect("a list").clone())
+}
+
+#[test]
+fn export_writes_test_cases_of_csit() {
+    let lab = Lab::new(INSTANT);
+    let (shown, cases) = run_and_export(&lab);
     assert_eq!(cases.len(), 2);
     for (case, variant) in cases.iter().zip(shown["variants"].as_array().expect("variants")) {
         let members: Vec<&str> = case.as_object().expect("a case").keys().map(|k| &**k).collect();
@@ -195,15 +199,10 @@ fn search() -> String {
 #[test]
 fn export_writes_searches_as_ndrpdr_test_cases() {
     let lab = Lab::new(&search());
-    lab.fwdlab(&["run", "x.toml", "--quiet"]).expect(0);
-    let shown = lab.fwdlab(&["show", "results/x", "--json"]).expect(0).json();
-    let cases = lab.fwdlab(&["export", "results/x", "--format", "csit"]).expect(0);
-    lab.write("cases.json", &cases.stdout);
-    let cases = cases.json();
-    let cases = cases.as_array().expect("a list");
+    let (shown, cases) = run_and_export(&lab);
     assert_eq!(cases.len(), 8, "one per run");
     let mut found = BTreeMap::<(bool, &str), Vec<f64>>::new();
-    for case in cases {
+    for case in &cases {
         let types = [&case["test_type"], &case["result"]["type"]];
         assert_eq!(types, ["ndrpdr"; 2], "{case}");
         assert_eq!(case["tags"][1], "64B");

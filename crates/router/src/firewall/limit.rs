@@ -37,7 +37,7 @@ impl RateLimit {
         }
     }
 
-    /// Takes a packet's credit; false without credit.
+    /// Takes the credit for a packet; returns false if the rate is used up.
     #[inline(never)]
     pub(super) fn take(&self, packet: &Packet, frame: &Frame, now_ns: u64) -> bool {
         let cell = self.cell(packet, frame);

@@ -30,7 +30,7 @@
 //! Of TCP, only segments within the connection's windows pass by its state, and resets and errors
 //! are verified before they take effect (`states/window.rs`; RFC 5961, RFC 5927).
 //!
-//! Deliberately not implemented: reassembly, NAT, and synproxy.
+//! Out of scope: reassembly, address translation, and synproxy.
 //!
 //! Batches are processed in stages: first all packets are parsed and hashed and their states
 //! prefetched, then states are looked up lock by lock, and last the rules are evaluated, in order,

@@ -71,7 +71,7 @@ impl DropLogSetting {
 pub struct DropLogCounts {
     /// Written to the log.
     pub logged: u64,
-    /// Left out because of the rate limit.
+    /// Left out: beyond the rate, or while another worker was logging.
     pub omitted: u64,
 }
 
@@ -176,7 +176,7 @@ impl State {
         };
         let omitted = omitted.swap(0, Relaxed);
         if omitted > 0 {
-            let _ = write!(self.comment, "; {omitted} packets before it not logged");
+            let _ = write!(self.comment, "; {omitted} earlier packets not logged");
         }
         self.logged += 1;
         let (port, time_ns) = (frame.ingress(), clock::realtime_ns());

@@ -107,5 +107,5 @@ fn log_is_limited_in_rate_and_to_its_reasons() {
     lab.send(&to(5), 400_000_000);
     let found = comments(&directory, &log);
     assert_eq!(found.len(), 4);
-    assert!(found[3].ends_with("port 5; 7 packets before it not logged"), "{found:?}");
+    assert!(found[3].ends_with("port 5; 7 earlier packets not logged"), "{found:?}");
 }
