@@ -17,7 +17,8 @@ const PROTOCOL: &str = "198";
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 for line; do printf '%s\n' "$line"; done | cat >>/run/fwdlab-dut/undo"#;
 
-/// Script that writes settings (pairs of path and value), recording each old value first.
+/// Script that writes settings (pairs of path and value), recording each old value first. A refused
+/// value changes nothing, so its record is removed.
 const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 while [ $# -gt 1 ]; do
 path=$1 value=$2; shift 2
@@ -25,7 +26,8 @@ path=$1 value=$2; shift 2
 old=$(cat "$path") || exit 1
 [ "$old" = "$value" ] && continue
 printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
-printf '%s\n' "$value" >"$path" || { echo "$path: it refuses '$value'" >&2; exit 1; }
+printf '%s\n' "$value" >"$path" && continue
+echo "$path: it refuses '$value'" >&2; sed -i '$d' /run/fwdlab-dut/undo; exit 1
 done"#;
 
 /// Script that runs the undo lines in reverse order and reports failures: failed lines stay in the
@@ -183,6 +185,14 @@ mod tests {
         let missing = path("missing");
         let error = run(&folder, SET, &[&missing, "x"]).expect_err("told").to_string();
         assert!(error.contains("No such file"), "{error}");
+        // What is refused was not changed: there is nothing to undo.
+        let read_only = "/proc/sys/kernel/ostype";
+        let error = run(&folder, SET, &[&a, "z", read_only, "x"]).expect_err("told").to_string();
+        assert!(error.contains("it refuses 'x'"), "{error}");
+        let list = fs::read_to_string(path("list/undo")).expect("the list");
+        assert_eq!(list, format!("set {a} 1 2\t3\n"));
+        run(&folder, UNDO, &[]).expect("undone");
+        assert_eq!(fs::read_to_string(&a).expect("a"), "1 2\t3\n");
         fs::remove_dir_all(&base).expect("clean");
     }
 }

@@ -359,7 +359,8 @@ b = "dut:out0"
     }
 
     /// The script that boots a host: a new `/run` and boot ID, disks (`/srv`, `/var/lib`) that
-    /// outlive it, more lines, then sshd. `reboot` there must never be this machine's.
+    /// outlive it, more lines, then sshd. `reboot` there must never be this machine's. The limit of
+    /// connections, which is this machine's, is a file: other tests change it at the same time.
     pub(crate) fn boot_script(&self, host: &str, more: &str) -> String {
         let at = self.directory.path().display();
         format!(
@@ -367,6 +368,8 @@ b = "dut:out0"
              cat /proc/sys/kernel/random/uuid >{at}/{host}.boot_id\n\
              mount --bind {at}/{host}.srv /srv && mount --bind {at}/{host}.lib /var/lib || exit 1\n\
              mount --bind {at}/{host}.boot_id /proc/sys/kernel/random/boot_id || exit 1\n\
+             limit=/proc/sys/net/netfilter/nf_conntrack_max; [ ! -e \"$limit\" ] || \
+             {{ echo 65536 >{at}/{host}.limit && mount --bind {at}/{host}.limit $limit; }} || exit 1\n\
              for name in reboot systemctl; do real=$(command -v \"$name\") || continue\n\
              mount --bind {at}/dut.bin/reboot \"$(readlink -f \"$real\")\" || exit 1; done\n{more}\
              exec /usr/sbin/sshd -D -e -f {at}/{host}.conf 2>>{at}/{host}.log\n"
