@@ -187,7 +187,8 @@ mod tests {
         assert!(error.contains("No such file"), "{error}");
         // What is refused was not changed: there is nothing to undo.
         let read_only = "/proc/sys/kernel/ostype";
-        let error = run(&folder, SET, &[&a, "z", read_only, "x"]).expect_err("told").to_string();
+        let error =
+            run(&folder, SET, &[&a, "z", read_only, "x"]).expect_err("reported").to_string();
         assert!(error.contains("it refuses 'x'"), "{error}");
         let list = fs::read_to_string(path("list/undo")).expect("the list");
         assert_eq!(list, format!("set {a} 1 2\t3\n"));

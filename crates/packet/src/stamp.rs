@@ -105,6 +105,15 @@ impl Stamp {
             _ => None,
         }
     }
+
+    /// Finds the stamp of a run behind any headers: tags, tunnels, labels.
+    pub fn find(frame: &[u8], run_id: u32) -> Option<Stamp> {
+        let mut start = [0; 6];
+        start[..2].copy_from_slice(&MAGIC.to_be_bytes());
+        start[2..].copy_from_slice(&run_id.to_be_bytes());
+        let at = frame.windows(start.len()).position(|bytes| bytes == start)?;
+        Stamp::parse(&frame[at..])
+    }
 }
 
 #[cfg(test)]
@@ -147,6 +156,16 @@ mod tests {
             let mut payload = [0xa5; BYTES];
             stamp.emit(&mut payload);
             prop_assert_eq!(Stamp::parse(&payload), Some(stamp));
+        }
+
+        #[test]
+        fn find_skips_any_headers(run_id in 1u32.., sequence: u32, headers in 0usize..200) {
+            let stamp = Stamp { run_id, sender: 1, phase: 2, flow: 3, sequence, time_ns: 4 };
+            let mut frame = vec![0; headers + BYTES];
+            stamp.emit(&mut frame[headers..]);
+            prop_assert_eq!(Stamp::find(&frame, run_id), Some(stamp));
+            prop_assert_eq!(Stamp::find(&frame, run_id.wrapping_add(1)), None);
+            prop_assert_eq!(Stamp::find(&frame[..headers + BYTES - 1], run_id), None);
         }
     }
 }

@@ -14,7 +14,9 @@ pub const GUEST_MACS: [&str; 2] = ["02:00:c6:12:00:01", "02:00:c6:12:00:02"];
 const GUEST_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
 const SENDER_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
 const SENDER: &str = "02:00:c6:12:01:01";
-const RECEIVER: &str = "02:00:c6:12:02:01";
+/// MAC of the station beyond the guest's second card.
+pub const RECEIVER: &str = "02:00:c6:12:02:01";
+const RECEIVER_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x02, 0x01];
 /// Silence after which the missing packets of a batch count as lost.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Maximum share of scattered batches: with more, a burst is meaningless.
@@ -35,6 +37,9 @@ pub struct Question {
     pub batches: u32,
     /// Number of bursts.
     pub bursts: u32,
+    /// True if the device encrypts: then every unicast frame to the receiver counts as a packet.
+    /// Otherwise packets are found by their stamps, behind any headers.
+    pub is_encrypted: bool,
 }
 
 /// The result of a measurement.
@@ -181,6 +186,7 @@ fn bursts(
 struct Traffic {
     writer: FrameWriter,
     frames: Vec<Vec<u8>>,
+    is_encrypted: bool,
 }
 
 impl Traffic {
@@ -188,14 +194,14 @@ impl Traffic {
     const RUN: u32 = 1;
 
     fn new(question: &Question) -> Traffic {
-        let Question { family, frame_size, flows, batch, .. } = *question;
+        let Question { family, frame_size, flows, batch, is_encrypted, .. } = *question;
         let size = frame_size.max(Template::smallest_frame(family));
         let template =
             Template::new(&Stream::new(family, size, flows), Self::RUN, SENDER_MAC, GUEST_MAC);
         let writer = FrameWriter::new(template, 0);
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);
-        Traffic { writer, frames: vec![frame; usize::from(batch)] }
+        Traffic { writer, frames: vec![frame; usize::from(batch)], is_encrypted }
     }
 
     /// Sends `batches` batches; returns the number of forwarded packets.
@@ -205,8 +211,9 @@ impl Traffic {
             for frame in &mut self.frames {
                 self.writer.write_next(frame, Phase::Window, 0);
             }
-            let is_own = |frame: &[u8]| {
-                Stamp::parse_frame(frame).is_some_and(|stamp| stamp.run_id == Self::RUN)
+            let is_own = |frame: &[u8]| match self.is_encrypted {
+                true => frame.starts_with(&RECEIVER_MAC),
+                false => Stamp::find(frame, Self::RUN).is_some(),
             };
             let arrived = lockstep.batch(self.frames.iter().map(Vec::as_slice), SILENCE, is_own)?;
             forwarded += arrived as u64;

@@ -8,8 +8,10 @@ use crate::machine::{Accel, Boot, Machine, Model as Card, Nic, Spec};
 use crate::plugin::Plugin;
 use crate::symbols::Symbols;
 use crate::tool;
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Host name of the guest in its ssh configuration.
 pub const NAME: &str = "dut";
@@ -116,6 +118,53 @@ impl RunningGuest {
     }
 }
 
+/// Functions of a guest. An emulated guest takes seconds to send them, so they are read again only
+/// if its modules have changed, and of Linux then only the functions of modules.
+#[derive(Debug, Default)]
+pub struct SymbolCache(RefCell<Option<Known>>);
+
+/// Functions that were read.
+#[derive(Debug)]
+struct Known {
+    /// List of the modules at that time.
+    modules: String,
+    /// The part of the guest's answer that does not depend on modules.
+    kernel: String,
+    symbols: Rc<Symbols>,
+}
+
+impl SymbolCache {
+    /// Returns the functions while the guest has `modules`, the output of [`list_modules`].
+    ///
+    /// # Errors
+    /// If the guest does not answer.
+    pub fn symbols(&self, guest: &RunningGuest, modules: String) -> Result<Rc<Symbols>, VmError> {
+        let mut known = self.0.borrow_mut();
+        if let Some(known) = known.as_ref().filter(|known| known.modules == modules) {
+            return Ok(known.symbols.clone());
+        }
+        let kernel = known.take().map(|known| known.kernel).unwrap_or_default();
+        let (kernel, symbols) = symbols_after(guest.system, &guest.ssh_config, kernel)?;
+        let symbols = Rc::new(symbols);
+        *known = Some(Known { modules, kernel, symbols: symbols.clone() });
+        Ok(symbols)
+    }
+
+    /// Forgets the functions, as after a boot.
+    pub fn clear(&self) {
+        self.0.take();
+    }
+}
+
+/// Returns the command that lists the loaded modules of a guest.
+pub fn list_modules(system: System) -> &'static [&'static str] {
+    match system {
+        // A kernel without module support has no list of modules.
+        System::Linux => &["sh", "-c", "[ ! -e /proc/modules ] || cut -d ' ' -f 1 /proc/modules"],
+        System::FreeBsd => &["kldstat"],
+    }
+}
+
 /// Command that prints the loaded modules of a FreeBSD with their functions, in the format of
 /// [`Symbols::of_modules`].
 pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
@@ -126,16 +175,40 @@ pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .
 /// # Errors
 /// If the guest does not answer.
 pub(crate) fn symbols(system: System, ssh_config: &Path) -> Result<Symbols, VmError> {
+    symbols_after(system, ssh_config, String::new()).map(|(_, symbols)| symbols)
+}
+
+/// Returns the functions of a guest, and the part of its answer that does not depend on modules.
+/// `kernel` is that part of an earlier answer, which is not read again; empty the first time.
+fn symbols_after(
+    system: System,
+    ssh_config: &Path,
+    mut kernel: String,
+) -> Result<(String, Symbols), VmError> {
     let symbols = match system {
-        System::Linux => Symbols::of_kallsyms(&ssh(ssh_config, "cat /proc/kallsyms", &[])?),
+        System::Linux => {
+            let rest = format!("tail -c +{} /proc/kallsyms", kernel.len() + 1);
+            let rest = ssh(ssh_config, &rest, &[])?;
+            let all = kernel + &rest;
+            let symbols = Symbols::of_kallsyms(&all);
+            kernel = all;
+            kernel.truncate(end_of_kernel(&kernel));
+            symbols
+        }
         System::FreeBsd => {
             Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", FREEBSD_SYMBOLS.as_bytes())?)
         }
     };
     match symbols.is_empty() {
         true => Err(VmError::Counts("the guest lists no functions of its kernel".into())),
-        false => Ok(symbols),
+        false => Ok((kernel, symbols)),
     }
+}
+
+/// Returns the length of the kernel's own lines in `/proc/kallsyms`; modules follow them.
+fn end_of_kernel(kallsyms: &str) -> usize {
+    let module = kallsyms.find('[').unwrap_or(kallsyms.len());
+    kallsyms[..module].rfind('\n').map_or(0, |end| end + 1)
 }
 
 /// Runs a command in the guest; returns its output.

@@ -4,7 +4,7 @@
 //! server with its own key: the same commands configure it as any other machine. Its first process
 //! loads the modules and then waits for a command before it brings any interface up. At that point
 //! fwdlab sets the gate of the counts: the address of its function is known only then, and code is
-//! translated when it first runs. Its modprobe(8) loads further modules when a ruleset needs them.
+//! translated when it first runs. Its modprobe(8) loads further modules when they are needed.
 
 use crate::console::Console;
 use crate::counts::CountFile;
@@ -34,9 +34,49 @@ const SSHD_PARTS: [&str; 4] =
     ["/usr/lib/openssh", "/usr/libexec/openssh", "/usr/lib/ssh", "/usr/libexec"];
 /// Modules of firewalls, loaded at boot.
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
-/// Beginnings of the names of modules that are loaded when a ruleset needs them: chains and
-/// expressions of nftables, address translation, flow tables, loggers, connection tracking helpers.
-const REQUESTED: [&str; 2] = ["nft_", "nf_"];
+/// Beginnings of the names of modules that are loaded when a command or a ruleset needs them: chains
+/// and expressions of nftables, address translation, flow tables, loggers and connection tracking
+/// helpers; virtual interfaces and tunnels; queueing disciplines, filters and actions; IPsec with
+/// AES-GCM.
+const REQUESTED: [&str; 37] = [
+    "nft_",
+    "nf_",
+    "8021q",
+    "bonding",
+    "bridge",
+    "geneve",
+    "gre",
+    "ip6_gre",
+    "ip6_tunnel",
+    "ip_gre",
+    "ip_tunnel",
+    "ip_vs",
+    "ipip",
+    "macvlan",
+    "mpls_",
+    "sit",
+    "tunnel4",
+    "udp_tunnel",
+    "veth",
+    "vrf",
+    "vxlan",
+    "act_",
+    "cls_",
+    "em_",
+    "sch_",
+    "aesni_intel",
+    "ctr",
+    "esp4",
+    "esp6",
+    "gcm",
+    "drbg",
+    "hmac",
+    "jitterentropy",
+    "sha512",
+    "ghash_generic",
+    "seqiv",
+    "xfrm_",
+];
 /// Time for a boot; emulated on a busy machine it takes half a minute.
 const BOOT: Duration = Duration::from_secs(240);
 /// Printed after the modules are loaded, and when ssh answers.
@@ -48,8 +88,9 @@ const UP: &str = "fwdlab: up";
 pub struct Guest<'a> {
     /// Kernel of the guest.
     pub kernel: &'a Kernel,
-    /// True if the guest may need a firewall.
-    pub firewall: bool,
+    /// True if the guest may need more than plain forwarding: firewalls, virtual interfaces,
+    /// tunnels, queueing disciplines.
+    pub features: bool,
     /// Properties common to all systems.
     pub common: Common<'a>,
 }
@@ -90,11 +131,11 @@ impl Guest<'_> {
     fn initrd(&self, directory: &Path, model: Model) -> Result<Vec<u8>, VmError> {
         let mut names =
             vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
-        if self.firewall {
+        if self.features {
             names.extend(FIREWALL);
         }
         let modules = self.kernel.modules(&names)?;
-        let requested = match self.firewall {
+        let requested = match self.features {
             true => self.kernel.modules_named(&REQUESTED)?,
             false => Vec::new(),
         };
@@ -106,6 +147,11 @@ impl Guest<'_> {
         initrd.program("/bin/busybox", "busybox-static")?;
         for (program, package) in PROGRAMS {
             initrd.program(program, package)?;
+        }
+        if self.features {
+            for program in ["bridge", "tc"] {
+                initrd.program(program, "iproute2")?;
+            }
         }
         for part in parts_of_sshd(&SSHD_PARTS) {
             initrd.program(&part.to_string_lossy(), "openssh-server")?;

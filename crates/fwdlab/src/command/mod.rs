@@ -11,6 +11,8 @@ pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod count;
 #[cfg(target_os = "linux")]
+mod counted_guest;
+#[cfg(target_os = "linux")]
 pub(crate) mod datasheet;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
@@ -30,6 +32,8 @@ pub(crate) mod new;
 #[cfg(target_os = "linux")]
 pub(crate) mod otg;
 pub(crate) mod plan;
+#[cfg(target_os = "linux")]
+pub(crate) mod prices;
 pub(crate) mod profile;
 #[cfg(target_os = "linux")]
 pub(crate) mod receive;
@@ -165,6 +169,9 @@ pub(crate) enum Command {
     /// Count the instructions that a kernel executes per packet, by function
     Count(count::Arguments),
     #[cfg(target_os = "linux")]
+    /// Count what features cost in a kernel: rules, NAT, tunnels, queueing disciplines
+    Prices(prices::Arguments),
+    #[cfg(target_os = "linux")]
     /// List and fetch kernels for guests
     Kernels(kernels::Arguments),
     /// Show which functions use CPU time
@@ -268,6 +275,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         #[cfg(target_os = "linux")]
         Command::Count(arguments) => count::execute(&arguments),
         #[cfg(target_os = "linux")]
+        Command::Prices(arguments) => prices::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Kernels(arguments) => kernels::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
@@ -307,7 +316,8 @@ fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
         "ab" | "bench" | "bisect" | "count" | "datasheet" | "doctor" | "kernels" | "lab"
-        | "otg" | "receive" | "route" | "run" | "search" | "selftest" | "send" | "submit" => {
+        | "otg" | "prices" | "receive" | "route" | "run" | "search" | "selftest" | "send"
+        | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

@@ -18,19 +18,26 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-fn count(arguments: &[&str]) -> Result<Value, String> {
+/// Runs a command of the program with `--json`; returns the JSON and the progress.
+fn fwdlab(command: &str, arguments: &[&str]) -> Result<(Value, String), String> {
     let cache = tempfile::tempdir().map_err(|error| error.to_string())?;
     let output = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
-        .arg("count")
+        .arg(command)
         .args(arguments)
         .arg("--json")
         .env("XDG_CACHE_HOME", cache.path())
         .output()
         .map_err(|error| error.to_string())?;
+    let progress = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        return Err(progress);
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+    let found = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    Ok((found, progress))
+}
+
+fn count(arguments: &[&str]) -> Result<Value, String> {
+    fwdlab("count", arguments).map(|(found, _)| found)
 }
 
 /// Instructions per packet of a function in each kernel.
@@ -192,6 +199,32 @@ fn ruleset_with_nat_is_counted() {
     // Exported, so no kernel inlines it; part of the translation of each packet.
     let translation = of(&found, "nf_nat_inet_fn");
     assert!(translation[0].abs() < 0.1 && translation[1] > 10.0, "{translation:?}");
+}
+
+/// Identical rules cost the same each, and a stored list is not counted again.
+#[test]
+fn prices_are_linear_in_rules_and_stored() {
+    let Some(kernel) = kernel() else { return };
+    let (kernel, directory) = (kernel.to_string_lossy(), tempfile::tempdir().unwrap());
+    let mut arguments = vec![&*kernel, "--out", directory.path().to_str().expect("a name")];
+    for feature in ["nft-rules 1", "nft-rules 10", "nft-rules 100", "vlan"] {
+        arguments.extend(["--only", feature]);
+    }
+    let prices = || fwdlab("prices", &arguments).unwrap_or_else(|error| panic!("{error}"));
+    let (found, progress) = prices();
+    assert!(progress.contains("booting"), "{progress}");
+    let price = |at: usize| {
+        let price = &found["features"][at]["prices"][0];
+        assert_eq!(price["lost"], 0, "{price:#}");
+        price["price"].as_f64().unwrap_or_else(|| panic!("{price:#}"))
+    };
+    let few = (price(1) - price(0)) / 9.0;
+    let many = (price(2) - price(1)) / 90.0;
+    assert!(few > 50.0 && (many / few - 1.0).abs() < 0.02, "{few} {many}");
+    assert!((100.0..1500.0).contains(&price(3)), "{}", price(3));
+    let (again, progress) = prices();
+    assert!(!progress.contains("booting"), "{progress}");
+    assert_eq!(again["features"], found["features"]);
 }
 
 #[test]

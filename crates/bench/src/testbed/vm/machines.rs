@@ -12,13 +12,13 @@ use crate::testbed::netns::Netns;
 use crate::wiring::Wiring;
 use fwdlab_model::settings::{self, DutKind, Settings, VmSettings};
 use fwdlab_vm::freebsd::{self, Image};
-use fwdlab_vm::guest::{self, Common, CountOptions, RunningGuest, System};
+use fwdlab_vm::guest::{self, Common, CountOptions, RunningGuest, SymbolCache};
 use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::machine::{self, Accel, Backend, Model, Nic};
 use fwdlab_vm::symbols::Symbols;
 use fwdlab_vm::wire::Wire;
 use fwdlab_vm::{VmError, linux, probe};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -199,7 +199,7 @@ impl Machines {
         let host = SshHost::connect(guest::NAME, ssh(&running))?;
         let release = host.run(&["uname", "-rv"], "")?.trim().to_owned();
         let links = links_of(&running.interfaces);
-        let (symbols, is_death_reported) = (RefCell::default(), Cell::new(false));
+        let (symbols, is_death_reported) = (SymbolCache::default(), Cell::new(false));
         Ok(RunningMachine { host, running, ways, links, release, what, symbols, is_death_reported })
     }
 
@@ -219,7 +219,7 @@ impl Machines {
         booted.map_err(|error| trouble(up.running.machine.explain(error)))?;
         up.host = SshHost::connect(guest::NAME, ssh(&up.running))?;
         // Modules stay where they were loaded last.
-        up.symbols.take();
+        up.symbols.clear();
         match Boot::of(&up.host)?.is(&before.0) {
             false => Ok(()),
             true => Err(BenchError::environment("the guest has not gone down", "try it again")),
@@ -250,7 +250,7 @@ impl Machines {
                 let name = vm.kernel.as_deref().unwrap_or_default();
                 let path = kernel_path(&self.experiment, name);
                 let kernel = &Kernel::find(&path, cache)?;
-                linux::Guest { kernel, firewall: true, common }.boot(directory)
+                linux::Guest { kernel, features: true, common }.boot(directory)
             }
         }
     }
@@ -351,7 +351,7 @@ pub(super) struct RunningMachine {
     pub(super) release: String,
     what: MachineKey,
     /// Functions of its kernel, with the modules that were loaded when they were read.
-    symbols: RefCell<Option<(String, Rc<Symbols>)>>,
+    symbols: SymbolCache,
     /// True if an error has reported the guest's death.
     is_death_reported: Cell<bool>,
 }
@@ -396,25 +396,10 @@ impl RunningMachine {
     /// # Errors
     /// Returns an error if they cannot be read.
     pub(super) fn symbols(&self) -> Result<Rc<Symbols>, BenchError> {
-        let modules = match self.running.system {
-            // A kernel without module support has no list of modules.
-            System::Linux => self.host.run(&["sh", "-c", LOADED], "")?,
-            System::FreeBsd => self.host.run(&["kldstat"], "")?,
-        };
-        let mut known = self.symbols.borrow_mut();
-        if let Some((known_modules, symbols)) = known.as_ref()
-            && *known_modules == modules
-        {
-            return Ok(symbols.clone());
-        }
-        let symbols = Rc::new(self.running.symbols().map_err(trouble)?);
-        *known = Some((modules, symbols.clone()));
-        Ok(symbols)
+        let modules = self.host.run(guest::list_modules(self.running.system), "")?;
+        self.symbols.symbols(&self.running, modules).map_err(trouble)
     }
 }
-
-/// Command that prints the names of the loaded modules.
-const LOADED: &str = "[ ! -e /proc/modules ] || cut -d ' ' -f 1 /proc/modules";
 
 fn model(nic: settings::Nic) -> Model {
     match nic {

@@ -15,18 +15,14 @@ mod misses;
 mod state;
 
 use super::compare::margin;
+use super::counted_guest::{self, GuestOptions, TrafficArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
-use crate::signal;
-use crate::state_dir as stored;
-use crate::value_enum;
 use crate::verdict::{self, FailOn};
 use anyhow::{Context, Result, anyhow};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use findings::{Failed, Findings};
-use fwdlab_packet::Family;
-use fwdlab_vm::machine::{self, Model};
+use fwdlab_vm::guest::CountOptions;
 use state::State;
 use std::path::PathBuf;
 
@@ -87,30 +83,11 @@ pub(crate) struct Arguments {
     /// Standard input of the commands
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Address family
-    #[arg(long, default_value = "inet", value_parser = value_enum::any::<Family>())]
-    family: Family,
-    /// Frame size in bytes, with FCS; raised to the smallest of the family (84 for inet6)
-    #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=1518))]
-    frame_size: u16,
-    /// Number of flows, each with its own destination
-    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
-    flows: u32,
-    /// Packets that the guest finds at the same time
-    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
-    batch: u16,
-    /// Packets per burst
-    #[arg(long, default_value_t = 1600, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
-    packets: u32,
-    /// Number of bursts; results are medians over them
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
-    bursts: u32,
+    #[command(flatten)]
+    traffic: TrafficArguments,
     /// Number of boots of each kernel; several show how well counts repeat
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     boots: u32,
-    /// Model of the guest's traffic NICs, if QEMU and the guest support it
-    #[arg(long, default_value = "virtio", value_parser = card())]
-    nic: Model,
     /// Follow calls, and draw flame graphs into this directory, next to their folded stacks
     #[arg(long, value_name = "DIRECTORY")]
     calls: Option<PathBuf>,
@@ -139,8 +116,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn question(&self) -> findings::Question {
         findings::Question {
-            family: self.family,
-            batch: self.batch,
+            family: self.traffic.family,
+            batch: self.traffic.batch,
             boots: self.boots,
             under: self.under.clone(),
             margin: self.margin.unwrap_or(MARGIN),
@@ -154,28 +131,15 @@ impl Arguments {
 /// If a path is not a kernel, a program is missing, or a guest does not forward.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input(arguments)?;
-    let machines = std::env::temp_dir();
-    machine::clean(&machines);
-    let to_clear = machines.clone();
-    // Guests end with this process.
-    let clear = move || {
-        machine::clear(&to_clear);
-    };
-    signal::end_after(clear).context("listening to signals")?;
-    let cache = stored::cache()?;
-    machine::clean_cache(&cache);
+    let cache = counted_guest::prepare()?;
     let (mut states, mut failed) = (Vec::new(), Vec::new());
-    let subjects = boot::subjects(arguments, &cache)?;
-    let mut numbers = 0..;
+    let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
+    let features = !(arguments.change.is_empty() && arguments.under.is_empty());
+    let also = CountOptions { calls: arguments.calls.is_some(), caches: arguments.caches };
+    let options = GuestOptions { nic: arguments.traffic.nic, also, features, cache: &cache };
     for subject in &subjects {
         for boot in 1..=arguments.boots {
-            let directory = machine::directory(&machines, numbers.next().unwrap_or(0))?;
-            let found = boot::count(arguments, subject, &directory, &cache, &input);
-            if found.is_err() {
-                // A guest that has started removes its own files.
-                let _ = std::fs::remove_dir_all(&directory);
-            }
-            match found {
+            match boot::count(arguments, subject, options, &input) {
                 Ok(found) if boot == 1 => states.extend(found),
                 Ok(found) => state::add_boot(&mut states, found),
                 // The other kernels are still counted.
@@ -227,11 +191,4 @@ fn exit(findings: &Findings, fail_on: Option<FailOn>) -> Exit {
         false if exit == Exit::Done => Exit::Environment,
         _ => exit,
     }
-}
-
-/// Parses a NIC model by its name in QEMU and experiments.
-fn card() -> impl TypedValueParser<Value = Model> {
-    PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(|name| {
-        Model::ALL.into_iter().find(|model| model.name() == name).ok_or("no such card")
-    })
 }

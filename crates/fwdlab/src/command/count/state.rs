@@ -1,9 +1,8 @@
 //! Kernels in the states that were counted.
 
+pub(super) use crate::command::counted_guest::Boot;
 use fwdlab_model::record::Executed;
-use fwdlab_vm::caches::CacheCosts;
 use fwdlab_vm::calls::Calls;
-use std::time::Duration;
 
 /// A kernel in one state.
 pub(super) struct State {
@@ -17,22 +16,6 @@ pub(super) struct State {
     pub(super) build: String,
     /// Counts of each boot; at least one.
     pub(super) boots: Vec<Boot>,
-}
-
-/// Counts of one boot.
-pub(super) struct Boot {
-    pub(super) executed: Executed,
-    /// Packets sent while counting, and the number lost of them.
-    pub(super) sent: u64,
-    pub(super) lost: u64,
-    /// `None` if calls were not followed.
-    pub(super) calls: Option<Calls>,
-    /// `None` if caches were not modelled.
-    pub(super) caches: Option<CacheCosts>,
-    /// Time from the start to a guest that forwards.
-    pub(super) ready: Duration,
-    /// Time of the counting.
-    pub(super) took: Duration,
 }
 
 impl State {

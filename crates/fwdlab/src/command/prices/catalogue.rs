@@ -1,0 +1,253 @@
+//! Catalogue of features: what each sets up, and how it is removed.
+
+use crate::error::CliError;
+use anyhow::Result;
+use fwdlab_packet::Family;
+use fwdlab_packet::address::{Side, dut_address, peer_address, routed_prefix};
+use fwdlab_vm::forwarding::RECEIVER;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// The features of Linux that are shipped.
+pub(super) const LINUX: &str = include_str!("../../../../../prices/linux.toml");
+
+/// A catalogue file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    feature: Vec<Declaration>,
+}
+
+/// A feature as it is written, for all of its values.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declaration {
+    name: String,
+    group: String,
+    question: String,
+    /// Values of `N`: one feature each; without any there is one feature.
+    #[serde(default)]
+    values: Vec<toml::Value>,
+    /// Address families; all if empty.
+    #[serde(default)]
+    families: Vec<Family>,
+    set_up: String,
+    undo: String,
+    #[serde(default)]
+    encrypts: bool,
+}
+
+/// A feature with one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Feature {
+    /// Its name, and the value: `nft-rules 100`.
+    pub(super) name: String,
+    /// Its name without the value.
+    pub(super) base: String,
+    /// The value; empty without one.
+    pub(super) value: String,
+    /// Heading under which it is listed.
+    pub(super) group: String,
+    /// The user's question, in which `$N` is the value.
+    pub(super) question: String,
+    /// Command that sets it up.
+    pub(super) set_up: String,
+    /// Command that restores plain forwarding.
+    pub(super) undo: String,
+    /// True if packets leave the guest encrypted.
+    pub(super) encrypts: bool,
+}
+
+impl Feature {
+    /// The user's question about this value.
+    pub(super) fn question(&self) -> String {
+        self.question.replace("$N", &self.value)
+    }
+
+    /// The value as a number; `None` for other values.
+    pub(super) fn size(&self) -> Option<u32> {
+        self.value.parse().ok()
+    }
+
+    /// Everything that determines its counts: a stored count is valid while this text is the same.
+    pub(super) fn declaration(&self) -> String {
+        format!("N={}\n{}\n{}", self.value, self.set_up.trim(), self.undo.trim())
+    }
+
+    /// The command that sets the feature up; it fails with the first command in it that fails.
+    pub(super) fn set_up(&self, family: Family, interfaces: [&str; 2]) -> String {
+        format!("{}set -e\n{}", variables(&self.value, family, interfaces), self.set_up.trim())
+    }
+
+    /// The command that removes it; continues after failures, since only a part may be set up.
+    pub(super) fn undo(&self, family: Family, interfaces: [&str; 2]) -> String {
+        format!("{}{}\n:", variables(&self.value, family, interfaces), self.undo.trim())
+    }
+}
+
+/// Assignments of the variables that commands use.
+fn variables(value: &str, family: Family, [input, output]: [&str; 2]) -> String {
+    let local = dut_address(family, Side::Receiver);
+    let local = local.split('/').next().unwrap_or(local);
+    let (ip, l3, other) = match family {
+        Family::Inet => ("ip -4", "ip", "203.0.113."),
+        Family::Inet6 => ("ip -6", "ip6", "2001:db8::"),
+    };
+    format!(
+        "N='{value}' IN={input} OUT={output} IP='{ip}' L3={l3} LOCAL={local} PEER={} \
+         STATION={RECEIVER} DESTINATIONS={} OTHER={other}\n",
+        peer_address(family, Side::Receiver),
+        routed_prefix(family, Side::Receiver),
+    )
+}
+
+/// Reads the features of a catalogue for a family; `file` names it in errors.
+///
+/// # Errors
+/// If the file is not valid.
+pub(super) fn read(text: &str, file: &str, family: Family) -> Result<Vec<Feature>> {
+    let mistake = |why: String| CliError::Mistake(format!("{file}: {why}"));
+    let File { feature: declared } =
+        toml::from_str(text).map_err(|error| mistake(error.to_string().trim().to_owned()))?;
+    let mut names = BTreeSet::new();
+    for one in &declared {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if one.name.is_empty() || !one.name.chars().all(is_plain) {
+            let why = format!(
+                "`{}` is no name of a feature\n  next step: use lower-case letters, digits and `-`",
+                one.name
+            );
+            return Err(mistake(why).into());
+        }
+        if !names.insert(&one.name) {
+            let why = format!("two features are named `{}`\n  next step: rename one", one.name);
+            return Err(mistake(why).into());
+        }
+    }
+    let applies = |one: &&Declaration| one.families.is_empty() || one.families.contains(&family);
+    Ok(declared.iter().filter(applies).flat_map(features).collect())
+}
+
+/// The features of a declaration, one per value.
+fn features(one: &Declaration) -> Vec<Feature> {
+    let values: Vec<String> = match one.values.is_empty() {
+        true => vec![String::new()],
+        false => one.values.iter().map(word).collect(),
+    };
+    let feature = |value: &String| Feature {
+        name: format!("{} {value}", one.name).trim_end().to_owned(),
+        base: one.name.clone(),
+        value: value.clone(),
+        group: one.group.clone(),
+        question: one.question.clone(),
+        set_up: one.set_up.clone(),
+        undo: one.undo.clone(),
+        encrypts: one.encrypts,
+    };
+    values.iter().map(feature).collect()
+}
+
+/// A value as a word of the shell, without quotes.
+fn word(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.replace('\'', ""),
+        other => other.to_string(),
+    }
+}
+
+/// Selects features by name, with or without a value, or by group; all without words.
+///
+/// # Errors
+/// If a word selects nothing.
+pub(super) fn select(features: Vec<Feature>, words: &[String]) -> Result<Vec<Feature>> {
+    let matches = |feature: &Feature, word: &str| {
+        [&feature.name, &feature.base].into_iter().any(|name| name == word)
+            || feature.group.eq_ignore_ascii_case(word)
+    };
+    for word in words {
+        if !features.iter().any(|feature| matches(feature, word)) {
+            let names: BTreeSet<&str> = features.iter().map(|f| f.base.as_str()).collect();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(CliError::Mistake(format!(
+                "no feature or group is named `{word}`\n  next step: take one of these: {names}"
+            ))
+            .into());
+        }
+    }
+    let is_selected =
+        |feature: &Feature| words.is_empty() || words.iter().any(|word| matches(feature, word));
+    Ok(features.into_iter().filter(is_selected).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"
+[[feature]]
+name = "rules"
+group = "Filters"
+question = "What do $N rules cost?"
+values = [1, 10]
+set_up = "add $N"
+undo = "flush"
+[[feature]]
+name = "vlan"
+group = "Links"
+question = "What does a tag cost?"
+families = ["inet"]
+set_up = "tag"
+undo = "untag"
+"#;
+
+    #[test]
+    fn shipped_catalogue_is_valid_for_both_families() {
+        let inet = read(LINUX, "linux.toml", Family::Inet).unwrap();
+        let inet6 = read(LINUX, "linux.toml", Family::Inet6).unwrap();
+        assert!(inet.len() > 45 && inet6.len() > 20, "{} {}", inet.len(), inet6.len());
+        for feature in inet.iter().chain(&inet6) {
+            assert!(feature.question.ends_with('?'), "{feature:?}");
+            assert_eq!(feature.question.contains("$N"), !feature.value.is_empty(), "{feature:?}");
+            assert_eq!(feature.set_up.contains("$N"), !feature.value.is_empty(), "{feature:?}");
+        }
+    }
+
+    #[test]
+    fn values_become_features_of_their_own() {
+        let features = read(TWO, "x", Family::Inet).unwrap();
+        let names: Vec<&str> = features.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["rules 1", "rules 10", "vlan"]);
+        assert_eq!((features[1].size(), features[2].size()), (Some(10), None));
+        assert_eq!(features[1].question(), "What do 10 rules cost?");
+        assert_ne!(features[0].declaration(), features[1].declaration());
+        let command = features[1].set_up(Family::Inet, ["eth1", "eth2"]);
+        assert!(command.starts_with("N='10' IN=eth1 OUT=eth2 IP='ip -4' L3=ip"), "{command}");
+        assert!(command.ends_with("OTHER=203.0.113.\nset -e\nadd $N"), "{command}");
+        assert_eq!(read(TWO, "x", Family::Inet6).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn select_takes_names_values_and_groups() {
+        let names = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let found = select(read(TWO, "x", Family::Inet).unwrap(), &words)?;
+            anyhow::Ok(found.into_iter().map(|feature| feature.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap().len(), 3);
+        assert_eq!(names(&["rules"]).unwrap(), ["rules 1", "rules 10"]);
+        assert_eq!(names(&["rules 10", "links"]).unwrap(), ["rules 10", "vlan"]);
+        let error = names(&["bridge"]).unwrap_err().to_string();
+        assert!(error.contains("`bridge`") && error.contains("rules, vlan"), "{error}");
+    }
+
+    #[test]
+    fn invalid_catalogues_are_refused_with_their_place() {
+        let error = |text: &str| read(text, "my.toml", Family::Inet).unwrap_err().to_string();
+        assert!(error("[[feature]]\nname = 1").contains("my.toml"));
+        let twice = TWO.replace("vlan", "rules");
+        assert!(error(&twice).contains("two features are named `rules`"));
+        let unknown = TWO.replace("undo", "reset");
+        assert!(error(&unknown).contains("reset"), "{}", error(&unknown));
+        assert!(error(&TWO.replace("\"vlan\"", "\"V LAN\"")).contains("`V LAN`"));
+    }
+}

@@ -1,0 +1,311 @@
+//! Document of the prices.
+
+use super::catalogue::Feature;
+use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope, exact};
+use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
+use fwdlab_results::document::table::{Cell, Digits};
+use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Functions shown per feature.
+const FUNCTIONS: usize = 10;
+
+/// The document: prices, slopes, absent features, and each feature by function.
+pub(super) fn document(findings: &Findings) -> Document<'_> {
+    let mut blocks = vec![Block::remark(Remark::Caption, NOT_TIME), prices(findings)];
+    if !findings.slopes.is_empty() {
+        blocks.push(Block::section("Cost of each further unit", vec![slopes(findings)]));
+    }
+    if findings.kernels.len() > 1 {
+        blocks.push(Block::section("Plain forwarding", vec![kernels(findings)]));
+        blocks.extend(changes(findings));
+    }
+    blocks.extend(absent(findings));
+    blocks.extend(doubts(findings));
+    let features = findings.features.iter().filter_map(|feature| details(findings, feature));
+    blocks.push(Block::Where(DetailLevel::Page, features.collect()));
+    Document {
+        title: "Prices of forwarding features, instructions per packet".to_owned(),
+        conclusion: vec![Block::text(conclusion(findings))],
+        blocks,
+        data: findings,
+        version: 1,
+    }
+}
+
+/// The features of a catalogue, by group.
+#[derive(Serialize)]
+pub(super) struct FeatureList {
+    features: Vec<Listed>,
+}
+
+/// A feature with all of its values.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    group: String,
+    values: Vec<String>,
+    question: String,
+}
+
+impl FeatureList {
+    pub(super) fn new(features: &[Feature]) -> FeatureList {
+        let mut listed: Vec<Listed> = Vec::new();
+        for Feature { base, group, value, question, .. } in features {
+            let values = Some(value.clone()).filter(|value| !value.is_empty());
+            match listed.last_mut().filter(|last| last.name == *base) {
+                Some(last) => last.values.extend(values),
+                None => listed.push(Listed {
+                    name: base.clone(),
+                    group: group.clone(),
+                    values: values.into_iter().collect(),
+                    question: question.replace("$N", "N"),
+                }),
+            }
+        }
+        FeatureList { features: listed }
+    }
+
+    /// The document: a section per group.
+    pub(super) fn document(&self) -> Document<'_> {
+        let line = |one: &Listed| match one.values.is_empty() {
+            true => format!("{}: {}", one.name, one.question),
+            false => format!("{} (N = {}): {}", one.name, one.values.join(", "), one.question),
+        };
+        let groups = self.features.chunk_by(|a, b| a.group == b.group);
+        let section = |group: &[Listed]| {
+            Block::section(group[0].group.clone(), vec![Block::list(group.iter().map(line))])
+        };
+        Document {
+            title: "Features with a price".to_owned(),
+            conclusion: Vec::new(),
+            blocks: groups.map(section).collect(),
+            data: self,
+            version: 1,
+        }
+    }
+}
+
+fn signed(value: f64) -> Cell {
+    Cell::Values(format!("{value:+.1}").into(), vec![value.into()])
+}
+
+/// A row per feature, a column per kernel.
+fn prices(findings: &Findings) -> Block {
+    let mut table = Table::of(&findings.features)
+        .words("feature", |feature: &FeaturePrices| Cell::text(feature.name.as_str()))
+        .words("group", |feature| Cell::text(feature.group.as_str()))
+        .spare()
+        .hidden("question", |feature| Cell::text(feature.question.as_str()));
+    let is_single = findings.kernels.len() == 1;
+    for (at, kernel) in findings.kernels.iter().enumerate() {
+        let plain = kernel.instructions;
+        table = table.numbers(kernel.label.clone(), move |feature| {
+            feature.prices[at].price().map_or(Cell::text("-"), signed)
+        });
+        if is_single {
+            table = table
+                .numbers("of plain", move |feature| {
+                    let price = feature.prices[at].price();
+                    price.map_or(Cell::None, |price| Cell::number(price / plain, Digits::Signed(1)))
+                })
+                .words("most of it in", move |feature| match &feature.prices[at] {
+                    Price::Counted { functions, .. } => largest(functions),
+                    _ => Cell::None,
+                })
+                .spare();
+        }
+    }
+    table
+        .set(|table| {
+            table.name = Some("prices");
+            table.in_panels = true;
+        })
+        .block()
+}
+
+/// The function with the largest difference.
+fn largest(functions: &[FunctionDifference]) -> Cell {
+    let size = |f: &&FunctionDifference| f.difference.abs();
+    let largest = functions.iter().max_by(|a, b| size(a).total_cmp(&size(b)));
+    largest.map_or(Cell::None, |f| Cell::text(f.name.as_str()))
+}
+
+/// Plain forwarding of each kernel.
+fn kernels(findings: &Findings) -> Block {
+    Table::of(&findings.kernels)
+        .words("kernel", |kernel: &Kernel| Cell::text(kernel.label.as_str()))
+        .hidden("file", |kernel| Cell::text(kernel.file.as_str()))
+        .numbers("instructions", |k| Cell::number(k.instructions, Digits::Decimals(1)))
+        .numbers("range", |kernel| {
+            kernel.range.map_or(Cell::None, |ends| Cell::interval(ends, Digits::Decimals(1)))
+        })
+        .keys(&["least", "most"])
+        .numbers("boots", |kernel| Cell::count(kernel.boots))
+        .spare()
+        .set(|table| table.name = Some("kernels"))
+        .block()
+}
+
+/// Cost of each further unit.
+fn slopes(findings: &Findings) -> Block {
+    let mut table = Table::of(&findings.slopes)
+        .words("feature", |slope: &Slope| Cell::text(slope.feature.as_str()))
+        .words("sizes", |slope| {
+            let values = vec![slope.from.into(), slope.to.into()];
+            Cell::Values(format!("{} to {}", slope.from, slope.to).into(), values)
+        })
+        .keys(&["from", "to"]);
+    for (at, kernel) in findings.kernels.iter().enumerate() {
+        table = table.numbers(kernel.label.clone(), move |slope| {
+            slope.per_unit[at].map_or(Cell::text("-"), |value| {
+                Cell::Values(format!("{value:+.2}").into(), vec![value.into()])
+            })
+        });
+    }
+    table
+        .set(|table| {
+            table.name = Some("slopes");
+            table.in_panels = true;
+        })
+        .block()
+}
+
+/// Features that became dearer or cheaper than in the first kernel.
+fn changes(findings: &Findings) -> Option<Block> {
+    let mut changed: Vec<_> = findings
+        .comparisons
+        .iter()
+        .filter_map(|compared| Some((compared, exact(compared)?)))
+        .filter(|(_, exact)| !exact.within_margin)
+        .collect();
+    changed.sort_by(|a, b| b.1.change.abs().total_cmp(&a.1.change.abs()));
+    if changed.is_empty() {
+        return None;
+    }
+    let table = Table::of(&changed)
+        .words("kernel and feature", |(compared, _)| Cell::text(compared.label.as_str()))
+        .words("verdict", |(_, exact)| {
+            Cell::Verdict(exact.verdict.name().into(), exact.shown.clone())
+        })
+        .numbers("instructions", |(_, exact)| signed(exact.difference))
+        .numbers("change", |(_, exact)| Cell::number(exact.change, Digits::Signed(2)))
+        .words("most of it in", |(_, exact)| {
+            exact.functions.as_ref().map_or(Cell::None, |found| largest(&found.differing))
+        })
+        .spare()
+        .set(|table| table.name = Some("changes"))
+        .block();
+    let first = findings.kernels.first().map_or("", |kernel| kernel.label.as_str());
+    Some(Block::section(format!("Changed since {first}"), vec![table]))
+}
+
+/// Features that some kernels do not have, by reason.
+fn absent(findings: &Findings) -> Option<Block> {
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for feature in &findings.features {
+        for (price, kernel) in feature.prices.iter().zip(&findings.kernels) {
+            let why = match price {
+                Price::Absent { why } => why.as_str(),
+                Price::Missing => "not counted",
+                Price::Counted { .. } => continue,
+            };
+            reasons.entry((&feature.name, why)).or_default().push(&kernel.label);
+        }
+    }
+    let all = findings.kernels.len();
+    let line = |((feature, why), kernels): (&(&str, &str), &Vec<&str>)| match kernels.len() == all {
+        true => format!("{feature}: {why}"),
+        false => format!("{feature} ({}): {why}", kernels.join(", ")),
+    };
+    let lines: Vec<String> = reasons.iter().map(line).collect();
+    (!lines.is_empty()).then(|| Block::section("Without a price", vec![Block::list(lines)]))
+}
+
+/// Reasons to doubt prices.
+fn doubts(findings: &Findings) -> Vec<Block> {
+    let mut doubts = Vec::new();
+    for failed in &findings.failed {
+        let why = failed.why.lines().next().unwrap_or_default();
+        doubts.push(format!("{} was not counted to the end: {why}", failed.kernel));
+    }
+    for kernel in findings.kernels.iter().filter(|kernel| !kernel.traces.is_empty()) {
+        doubts.push(format!(
+            "{}: forwarding was not plain again after {}; the next features were counted in a new \
+             boot",
+            kernel.label,
+            kernel.traces.join(", ")
+        ));
+    }
+    for feature in &findings.features {
+        for (price, kernel) in feature.prices.iter().zip(&findings.kernels) {
+            if let Price::Counted { sent, lost, .. } = price
+                && *lost > 0
+            {
+                doubts.push(format!(
+                    "{}, {}: {lost} of {sent} packets were lost; the price is per packet that \
+                     arrived",
+                    feature.name, kernel.label
+                ));
+            }
+        }
+    }
+    doubts.into_iter().map(|text| Block::remark(Remark::Warning, text)).collect()
+}
+
+/// A feature: its question, its commands, and the functions that make its price in the last kernel
+/// that has it.
+fn details(findings: &Findings, feature: &FeaturePrices) -> Option<Block> {
+    let counted = feature.prices.iter().zip(&findings.kernels).rev();
+    let (kernel, price, functions) = counted
+        .filter_map(|(price, kernel)| match price {
+            Price::Counted { price, functions, .. } => Some((kernel, price, functions)),
+            _ => None,
+        })
+        .next()?;
+    let shown = &functions[..functions.len().min(FUNCTIONS)];
+    let number = |value: f64| Cell::number(value, Digits::Decimals(1));
+    let table = Table::of(shown)
+        .words("function", |f: &FunctionDifference| Cell::text(f.name.as_str()))
+        .words("subsystem", |f| Cell::text(f.subsystem.as_str()))
+        .numbers("plain", move |f| number(f.before))
+        .numbers("with it", move |f| number(f.after))
+        .numbers("difference", |f| signed(f.difference))
+        .block();
+    let text = format!("{} {price:+.1} in {}.", feature.question, kernel.label);
+    let blocks = vec![Block::text(text), Block::Preformatted(feature.set_up.clone() + "\n"), table];
+    Some(Block::section(feature.name.clone(), blocks).folded())
+}
+
+/// The result in a sentence or two.
+fn conclusion(findings: &Findings) -> String {
+    let Some(last) = findings.kernels.last() else { return String::new() };
+    let at = findings.kernels.len() - 1;
+    let priced = findings.features.iter().filter_map(|f| Some((f, f.prices[at].price()?)));
+    let dearest = priced.clone().max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut text = format!(
+        "{}: plain forwarding executes {:.1} instructions per packet.",
+        last.label, last.instructions
+    );
+    if let Some((feature, price)) = dearest {
+        text += &format!(
+            " Of {} features {} is the dearest: {price:+.1} ({:+.1} %).",
+            priced.count(),
+            feature.name,
+            100.0 * price / last.instructions
+        );
+    }
+    if findings.kernels.len() > 1 {
+        let outside = findings.comparisons.iter().filter_map(exact).filter(|e| !e.within_margin);
+        let (dearer, cheaper): (Vec<_>, Vec<_>) = outside.partition(|exact| exact.difference > 0.0);
+        text += &format!(
+            " Of {} comparisons with {}, {} are dearer and {} cheaper by more than the margin.",
+            findings.comparisons.len(),
+            findings.kernels[0].label,
+            dearer.len(),
+            cheaper.len()
+        );
+    }
+    text
+}

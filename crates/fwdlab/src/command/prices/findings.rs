@@ -1,0 +1,249 @@
+//! Prices: what each feature adds to plain forwarding, in each kernel, and comparisons of kernels.
+
+use super::catalogue::Feature;
+use super::store::{Outcome, PriceList, total};
+use fwdlab_model::record::Executed;
+use fwdlab_results::counts::{Exact, FunctionDifference, Repetition, compare_executed};
+use fwdlab_results::report::analysis::{self, Compared};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// All prices, as `--json` prints them.
+#[derive(Serialize)]
+pub(super) struct Findings {
+    /// The traffic, as options of the command.
+    pub(super) traffic: String,
+    /// Kernels in the order given.
+    pub(super) kernels: Vec<Kernel>,
+    pub(super) features: Vec<FeaturePrices>,
+    /// Slopes of features with several sizes.
+    pub(super) slopes: Vec<Slope>,
+    /// Each kernel with the first one: plain forwarding, then all features.
+    pub(super) comparisons: Vec<Compared>,
+    /// Kernels that could not be counted to the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) failed: Vec<Failed>,
+}
+
+/// A kernel that could not be counted to the end.
+#[derive(Serialize)]
+pub(super) struct Failed {
+    pub(super) kernel: String,
+    pub(super) why: String,
+}
+
+/// Plain forwarding of a kernel.
+#[derive(Serialize)]
+pub(super) struct Kernel {
+    /// Its release, or its file if two kernels have the same release.
+    pub(super) label: String,
+    pub(super) release: String,
+    pub(super) file: String,
+    /// Instructions per packet; 0 before the first count.
+    pub(super) instructions: f64,
+    /// Number of boots in which its features were counted.
+    pub(super) boots: usize,
+    /// Smallest and largest count of plain forwarding, over all boots and checks without traces;
+    /// `None` before the first count.
+    pub(super) range: Option<(f64, f64)>,
+    /// Features after whose removal it did not forward as before.
+    pub(super) traces: Vec<String>,
+}
+
+/// A feature in all kernels.
+#[derive(Serialize)]
+pub(super) struct FeaturePrices {
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) question: String,
+    pub(super) set_up: String,
+    /// By kernel.
+    pub(super) prices: Vec<Price>,
+}
+
+/// The price of a feature in a kernel.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub(super) enum Price {
+    /// It was counted.
+    Counted {
+        /// Instructions per packet in addition to plain forwarding.
+        price: f64,
+        /// Instructions per packet with the feature.
+        instructions: f64,
+        /// Packets sent while counting, and the number lost of them.
+        sent: u64,
+        lost: u64,
+        /// Functions that the feature changes, largest difference first.
+        functions: Vec<FunctionDifference>,
+    },
+    /// The kernel or this machine does not have it.
+    Absent { why: String },
+    /// It was not counted yet.
+    Missing,
+}
+
+impl Price {
+    /// Instructions per packet in addition to plain forwarding; `None` without a count.
+    pub(super) fn price(&self) -> Option<f64> {
+        match self {
+            Price::Counted { price, .. } => Some(*price),
+            _ => None,
+        }
+    }
+}
+
+/// Cost of each further unit of a feature, from its smallest to its largest size.
+#[derive(Serialize)]
+pub(super) struct Slope {
+    pub(super) feature: String,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Instructions per packet and unit, by kernel.
+    pub(super) per_unit: Vec<Option<f64>>,
+}
+
+impl Findings {
+    /// Evaluates the lists of kernels for these features.
+    pub(super) fn new(lists: &[PriceList], features: &[Feature], margin: f64) -> Findings {
+        let labels = labels(lists);
+        let kernel = |(list, label): (&PriceList, &String)| {
+            let mut kernel = kernel(list, label);
+            kernel.traces.retain(|name| features.iter().any(|feature| feature.name == *name));
+            kernel
+        };
+        let kernels: Vec<Kernel> = lists.iter().zip(&labels).map(kernel).collect();
+        let prices = |feature: &Feature| FeaturePrices {
+            name: feature.name.clone(),
+            group: feature.group.clone(),
+            question: feature.question(),
+            set_up: feature.set_up.trim().to_owned(),
+            prices: lists.iter().map(|list| price(list, feature)).collect(),
+        };
+        let all: Vec<FeaturePrices> = features.iter().map(prices).collect();
+        Findings {
+            traffic: lists.first().map(|list| list.traffic.clone()).unwrap_or_default(),
+            slopes: slopes(features, &all),
+            comparisons: comparisons(lists, &labels, features, margin),
+            kernels,
+            features: all,
+            failed: Vec::new(),
+        }
+    }
+}
+
+/// A distinct name for each kernel.
+fn labels(lists: &[PriceList]) -> Vec<String> {
+    let releases: BTreeSet<&str> = lists.iter().map(|list| list.release.as_str()).collect();
+    let are_distinct = releases.len() == lists.len() && !releases.contains("");
+    let label = |list: &PriceList| match are_distinct {
+        true => list.release.clone(),
+        false => list.file.name.clone(),
+    };
+    lists.iter().map(label).collect()
+}
+
+fn kernel(list: &PriceList, label: &str) -> Kernel {
+    let totals: Vec<f64> = list.boots.iter().map(|boot| total(&boot.first)).collect();
+    let checks = list.boots.iter().flat_map(|boot| {
+        boot.checks.iter().map(move |(name, after)| (name, *after, boot.is_trace(*after)))
+    });
+    let (traces, kept): (Vec<_>, Vec<_>) = checks.partition(|(_, _, is_trace)| *is_trace);
+    let all = totals.iter().copied().chain(kept.into_iter().map(|(_, after, _)| after));
+    let (least, most) =
+        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), value| (l.min(value), m.max(value)));
+    Kernel {
+        label: label.to_owned(),
+        release: list.release.clone(),
+        file: list.file.name.clone(),
+        instructions: totals.first().copied().unwrap_or_default(),
+        boots: list.boots.len(),
+        range: least.is_finite().then_some((least, most)),
+        traces: traces.into_iter().map(|(name, ..)| name.clone()).collect(),
+    }
+}
+
+/// The counts of a feature, with plain forwarding of the same boot.
+fn counts<'l>(list: &'l PriceList, feature: &Feature) -> Option<(&'l Executed, &'l Executed)> {
+    match &list.row(feature)?.outcome {
+        Outcome::Counted { executed, boot, .. } => Some((&list.boots.get(*boot)?.first, executed)),
+        Outcome::Absent { .. } => None,
+    }
+}
+
+fn price(list: &PriceList, feature: &Feature) -> Price {
+    let Some(row) = list.row(feature) else { return Price::Missing };
+    match (&row.outcome, counts(list, feature)) {
+        (Outcome::Counted { executed, sent, lost, .. }, Some((plain, _))) => {
+            let compared = compare_executed(&[plain], &[executed], 0.0, Repetition::Bursts);
+            let Ok(Exact { difference, functions, .. }) = compared else { return Price::Missing };
+            Price::Counted {
+                price: difference,
+                instructions: total(executed),
+                sent: *sent,
+                lost: *lost,
+                functions: functions.map(|found| found.differing).unwrap_or_default(),
+            }
+        }
+        (Outcome::Absent { why }, _) => Price::Absent { why: why.clone() },
+        _ => Price::Missing,
+    }
+}
+
+/// Slopes of the features with two or more sizes.
+fn slopes(features: &[Feature], prices: &[FeaturePrices]) -> Vec<Slope> {
+    let mut slopes = Vec::new();
+    let bases: Vec<&str> = features.iter().map(|feature| feature.base.as_str()).collect();
+    for (at, base) in bases.iter().enumerate() {
+        let sized = || features.iter().enumerate().filter(|(_, f)| f.base == *base);
+        let by_size = |(at, feature): (usize, &Feature)| Some((feature.size()?, at));
+        let ends = (sized().filter_map(by_size).min(), sized().filter_map(by_size).max());
+        let (Some((from, low)), Some((to, high))) = ends else { continue };
+        if from == to || bases[..at].contains(base) {
+            continue;
+        }
+        let per_unit = prices[low]
+            .prices
+            .iter()
+            .zip(&prices[high].prices)
+            .map(|(low, high)| Some((high.price()? - low.price()?) / f64::from(to - from)));
+        let per_unit = per_unit.collect();
+        slopes.push(Slope { feature: (*base).to_owned(), from, to, per_unit });
+    }
+    slopes
+}
+
+/// Compares each kernel with the first one: plain forwarding, then the features that both have.
+fn comparisons(
+    lists: &[PriceList],
+    labels: &[String],
+    features: &[Feature],
+    margin: f64,
+) -> Vec<Compared> {
+    let Some((first, others)) = lists.split_first() else { return Vec::new() };
+    let mut comparisons = Vec::new();
+    for (number, list) in others.iter().enumerate() {
+        let mut compare = |what: &str, a: &Executed, b: &Executed| {
+            let outcome = compare_executed(&[a], &[b], margin, Repetition::Bursts);
+            let named = |at: usize| (at, format!("{} {what}", labels[at]));
+            comparisons.push(Compared::counted(named(0), named(number + 1), outcome));
+        };
+        if let (Some(a), Some(b)) = (first.boots.first(), list.boots.first()) {
+            compare("plain", &a.first, &b.first);
+        }
+        for feature in features {
+            if let (Some((_, a)), Some((_, b))) = (counts(first, feature), counts(list, feature)) {
+                compare(&feature.name, a, b);
+            }
+        }
+    }
+    comparisons
+}
+
+/// The numbers of a comparison; `None` if it has no answer.
+pub(super) fn exact(compared: &Compared) -> Option<&Exact> {
+    match &compared.outcome {
+        analysis::Outcome::Counted(exact) => Some(exact),
+        _ => None,
+    }
+}
