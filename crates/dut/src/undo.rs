@@ -17,8 +17,8 @@ const PROTOCOL: &str = "198";
 const NOTE: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 for line; do printf '%s\n' "$line"; done | cat >>/run/fwdlab-dut/undo"#;
 
-/// Script that writes settings (pairs of path and value), recording each old value first. A refused
-/// value changes nothing, so its record is removed.
+/// Script that writes settings (pairs of path and value), recording each old value first. The record
+/// of a refused value is removed if nothing changed: of several numbers the first may be accepted.
 const SET: &str = r#"mkdir -p /run/fwdlab-dut || exit 1
 while [ $# -gt 1 ]; do
 path=$1 value=$2; shift 2
@@ -27,7 +27,9 @@ old=$(cat "$path") || exit 1
 [ "$old" = "$value" ] && continue
 printf 'set %s %s\n' "$path" "$old" | cat >>/run/fwdlab-dut/undo || exit 1
 printf '%s\n' "$value" >"$path" && continue
-echo "$path: it refuses '$value'" >&2; sed -i '$d' /run/fwdlab-dut/undo; exit 1
+echo "$path: it refuses '$value'" >&2
+[ "$(cat "$path")" != "$old" ] || sed -i '$d' /run/fwdlab-dut/undo
+exit 1
 done"#;
 
 /// Script that runs the undo lines in reverse order and reports failures: failed lines stay in the

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod answer;
 pub mod arrivals;
 pub mod checksum;
 pub mod forwarding;
@@ -21,6 +22,7 @@ pub mod template;
 pub mod writer;
 
 pub use address::{Family, Flows, Side};
+pub use answer::answer;
 pub use prepared::PreparedFlows;
 pub use size::FrameSize;
 pub use stamp::{Phase, Stamp};

@@ -80,6 +80,12 @@ pub enum VmError {
         /// Last words of QEMU and of the guest.
         text: String,
     },
+    /// The guest drops all packets.
+    #[error(
+        "counts: the guest forwards nothing: none of the first packets came out\n  next step: see \
+         what the change does to forwarding"
+    )]
+    ForwardsNothing,
     /// The counts are invalid.
     #[error("counts: {0}")]
     Counts(String),

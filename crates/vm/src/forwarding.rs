@@ -1,17 +1,21 @@
 //! Measures the cost of a packet in a forwarding guest: bursts of batches in lockstep.
 
 use crate::bursts::{self, Burst, CountSnapshot, PacketCost};
+use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::guest::{RunningGuest, System};
 use crate::symbols::Symbols;
 use crate::wire::{Lockstep, Wire};
-use fwdlab_packet::{Family, Flows, FrameWriter, Phase, Side, Stamp, Stream, Template, address};
+use fwdlab_packet::{
+    Endpoints, Family, Flows, FrameWriter, Phase, Side, Stamp, Stream, Template, address, answer,
+};
 use std::time::{Duration, Instant};
 
 /// MACs of the guest's cards, in order, and of the stations beyond them.
 pub const GUEST_MACS: [&str; 2] = ["02:00:c6:12:00:01", "02:00:c6:12:00:02"];
 /// See [`GUEST_MACS`].
 const GUEST_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x01];
+const GUEST_MAC_OUT: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x00, 0x02];
 const SENDER_MAC: [u8; 6] = [0x02, 0x00, 0xc6, 0x12, 0x01, 0x01];
 const SENDER: &str = "02:00:c6:12:01:01";
 /// MAC of the station beyond the guest's second card.
@@ -40,6 +44,11 @@ pub struct Question {
     /// True if the device encrypts: then every unicast frame to the receiver counts as a packet.
     /// Otherwise packets are found by their stamps, behind any headers.
     pub is_encrypted: bool,
+    /// True if each flow is answered before counting, so that the device's states are established.
+    pub has_answers: bool,
+    /// Added to the source port. Flows of an earlier measurement may have left states in the
+    /// device.
+    pub port_offset: u16,
 }
 
 /// The result of a measurement.
@@ -142,13 +151,15 @@ fn bursts(
     let mut lockstep = Lockstep::new(&running.machine, counts, wires);
     // Each flow once, and at least some batches for the state that the first packets create.
     let warm = (question.flows.count() / u32::from(question.batch) + 1).max(20);
+    traffic.keeps_arrivals = question.has_answers;
     let forwarded = traffic.batches(&mut lockstep, warm)?;
     if forwarded == 0 {
-        return Err(VmError::Counts(
-            "the guest forwards nothing: none of the first packets came out\n  next step: see what \
-             the change does to forwarding"
-                .into(),
-        ));
+        return Err(VmError::ForwardsNothing);
+    }
+    if question.has_answers {
+        traffic.keeps_arrivals = false;
+        traffic.answer(running, counts, wires)?;
+        traffic.batches(&mut lockstep, warm)?;
     }
     bursts::begin(running)?;
     // Stacks are known from here on, and caches fill with the data of every flow.
@@ -187,6 +198,9 @@ struct Traffic {
     writer: FrameWriter,
     frames: Vec<Vec<u8>>,
     is_encrypted: bool,
+    /// True if arrivals are kept for answers.
+    keeps_arrivals: bool,
+    arrivals: Vec<Vec<u8>>,
 }
 
 impl Traffic {
@@ -194,14 +208,43 @@ impl Traffic {
     const RUN: u32 = 1;
 
     fn new(question: &Question) -> Traffic {
-        let Question { family, frame_size, flows, batch, is_encrypted, .. } = *question;
+        let Question { family, frame_size, flows, batch, is_encrypted, port_offset, .. } =
+            *question;
         let size = frame_size.max(Template::smallest_frame(family));
-        let template =
-            Template::new(&Stream::new(family, size, flows), Self::RUN, SENDER_MAC, GUEST_MAC);
+        let planned = Endpoints::planned(family);
+        let source_port = planned.source_port.wrapping_add(port_offset);
+        let mut stream = Stream::new(family, size, flows);
+        stream.endpoints = (port_offset > 0).then_some(Endpoints { source_port, ..planned });
+        let template = Template::new(&stream, Self::RUN, SENDER_MAC, GUEST_MAC);
         let writer = FrameWriter::new(template, 0);
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);
-        Traffic { writer, frames: vec![frame; usize::from(batch)], is_encrypted }
+        Traffic {
+            writer,
+            frames: vec![frame; usize::from(batch)],
+            is_encrypted,
+            keeps_arrivals: false,
+            arrivals: Vec::new(),
+        }
+    }
+
+    /// Answers the kept arrivals through the guest. The first packets of a flow may be lost while
+    /// others create its state, so each flow is answered as often as it arrived.
+    fn answer(
+        &mut self,
+        running: &RunningGuest,
+        counts: &CountFile,
+        [sender, receiver]: [&Wire; 2],
+    ) -> Result<(), VmError> {
+        let mut lockstep = Lockstep::new(&running.machine, counts, [receiver, sender]);
+        let answers = std::mem::take(&mut self.arrivals);
+        let answers: Vec<Vec<u8>> =
+            answers.iter().filter_map(|frame| answer(frame, RECEIVER_MAC, GUEST_MAC_OUT)).collect();
+        for batch in answers.chunks(self.frames.len()) {
+            let is_own = |frame: &[u8]| Stamp::find(frame, Self::RUN).is_some();
+            lockstep.batch(batch.iter().map(Vec::as_slice), SILENCE, is_own)?;
+        }
+        Ok(())
     }
 
     /// Sends `batches` batches; returns the number of forwarded packets.
@@ -211,9 +254,15 @@ impl Traffic {
             for frame in &mut self.frames {
                 self.writer.write_next(frame, Phase::Window, 0);
             }
-            let is_own = |frame: &[u8]| match self.is_encrypted {
-                true => frame.starts_with(&RECEIVER_MAC),
-                false => Stamp::find(frame, Self::RUN).is_some(),
+            let is_own = |frame: &[u8]| {
+                let is_own = match self.is_encrypted {
+                    true => frame.starts_with(&RECEIVER_MAC),
+                    false => Stamp::find(frame, Self::RUN).is_some(),
+                };
+                if is_own && self.keeps_arrivals {
+                    self.arrivals.push(frame.to_vec());
+                }
+                is_own
             };
             let arrived = lockstep.batch(self.frames.iter().map(Vec::as_slice), SILENCE, is_own)?;
             forwarded += arrived as u64;

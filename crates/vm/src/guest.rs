@@ -25,6 +25,16 @@ pub enum System {
     FreeBsd,
 }
 
+impl System {
+    /// Name of the system.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Linux => "Linux",
+            System::FreeBsd => "FreeBSD",
+        }
+    }
+}
+
 /// Optional counts in addition to instructions; each makes the guest slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountOptions {
@@ -49,6 +59,8 @@ pub struct Common<'a> {
     pub also: CountOptions,
     /// A directory that survives this process: for the plugin, and the console's log.
     pub cache: &'a Path,
+    /// Name of the log in it: guests that run at the same time need different ones.
+    pub log: &'a str,
 }
 
 impl Common<'_> {
@@ -80,7 +92,7 @@ impl Common<'_> {
             ssh_port,
             nics: self.nics.clone(),
             plugin,
-            log: self.cache.join("console.log"),
+            log: self.cache.join(self.log),
         };
         let machine = Machine::start(&spec, directory)?;
         let ssh_config = up(&machine, counts.as_ref()).map_err(|error| machine.explain(error))?;
@@ -165,10 +177,14 @@ pub fn list_modules(system: System) -> &'static [&'static str] {
     }
 }
 
-/// Command that prints the loaded modules of a FreeBSD with their functions, in the format of
-/// [`Symbols::of_modules`].
-pub const FREEBSD_SYMBOLS: &str = "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
-                       while read at file; do echo module $at $file; nm $file; done";
+/// Returns a script that prints the loaded modules of a FreeBSD with their functions, in the format
+/// of [`Symbols::of_modules`]: all from number `first` on, of which 1 is the kernel.
+pub fn freebsd_symbols(first: usize) -> String {
+    format!(
+        "kldstat -v | sed -n 's/.* 0x\\([0-9a-f]*\\) .*(\\(\\/.*\\))$/\\1 \\2/p' | \
+         tail -n +{first} | while read at file; do echo module $at $file; nm $file; done"
+    )
+}
 
 /// Returns the functions of a guest's kernel and of its modules, at their load addresses.
 ///
@@ -185,20 +201,21 @@ fn symbols_after(
     ssh_config: &Path,
     mut kernel: String,
 ) -> Result<(String, Symbols), VmError> {
-    let symbols = match system {
+    let rest = match system {
         System::Linux => {
-            let rest = format!("tail -c +{} /proc/kallsyms", kernel.len() + 1);
-            let rest = ssh(ssh_config, &rest, &[])?;
-            let all = kernel + &rest;
-            let symbols = Symbols::of_kallsyms(&all);
-            kernel = all;
-            kernel.truncate(end_of_kernel(&kernel));
-            symbols
+            ssh(ssh_config, &format!("tail -c +{} /proc/kallsyms", kernel.len() + 1), &[])
         }
         System::FreeBsd => {
-            Symbols::of_modules(&ssh(ssh_config, "/bin/sh -s", FREEBSD_SYMBOLS.as_bytes())?)
+            let script = freebsd_symbols(if kernel.is_empty() { 1 } else { 2 });
+            ssh(ssh_config, "/bin/sh -s", script.as_bytes())
         }
     };
+    kernel += &rest?;
+    let (symbols, end) = match system {
+        System::Linux => (Symbols::of_kallsyms(&kernel), end_of_kallsyms(&kernel)),
+        System::FreeBsd => (Symbols::of_modules(&kernel), end_of_kernel(&kernel)),
+    };
+    kernel.truncate(end);
     match symbols.is_empty() {
         true => Err(VmError::Counts("the guest lists no functions of its kernel".into())),
         false => Ok((kernel, symbols)),
@@ -206,9 +223,14 @@ fn symbols_after(
 }
 
 /// Returns the length of the kernel's own lines in `/proc/kallsyms`; modules follow them.
-fn end_of_kernel(kallsyms: &str) -> usize {
-    let module = kallsyms.find('[').unwrap_or(kallsyms.len());
-    kallsyms[..module].rfind('\n').map_or(0, |end| end + 1)
+fn end_of_kallsyms(text: &str) -> usize {
+    let module = text.find('[').unwrap_or(text.len());
+    text[..module].rfind('\n').map_or(0, |end| end + 1)
+}
+
+/// Returns the length of the kernel's own lines in the output of [`freebsd_symbols`].
+fn end_of_kernel(text: &str) -> usize {
+    text.match_indices("\nmodule ").next().map_or(text.len(), |(at, _)| at + 1)
 }
 
 /// Runs a command in the guest; returns its output.
@@ -292,4 +314,21 @@ pub(crate) fn ssh_config(directory: &Path, port: u16, host_key: &str) -> Result<
             known.display()
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_part_ends_before_the_first_module() {
+        let kernel = "ffffffff81000000 T startup\nffffffff81000010 t f\n";
+        let modules = "ffffffffc0000000 t poll\t[virtio_net]\n";
+        assert_eq!(end_of_kallsyms(&format!("{kernel}{modules}")), kernel.len());
+        assert_eq!(end_of_kallsyms(kernel), kernel.len());
+        let kernel = "module ffffffff80200000 /boot/kernel/kernel\nffffffff80200000 T btext\n";
+        let modules = "module ffffffff82000000 /boot/kernel/pf.ko\n0000000000000010 T pf_test\n";
+        assert_eq!(end_of_kernel(&format!("{kernel}{modules}")), kernel.len());
+        assert_eq!(end_of_kernel(kernel), kernel.len());
+    }
 }

@@ -14,6 +14,7 @@ use crate::initrd::Initrd;
 use crate::kernel::Kernel;
 use crate::machine::{self, Accel, Boot, Model};
 use crate::modprobe;
+use crate::tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +29,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ethtool", "ethtool"),
     ("sshd", "openssh-server"),
 ];
+/// Further programs of features, which the guest gets if this machine has them.
+const OPTIONAL: [&str; 2] = ["bridge", "tc"];
 /// Directories of the programs that sshd executes: `sshd-session` since OpenSSH 9.8 and
 /// `sshd-auth` since 10.0 (Debian, Fedora, Arch, OpenSSH's own default).
 const SSHD_PARTS: [&str; 4] =
@@ -149,7 +152,8 @@ impl Guest<'_> {
             initrd.program(program, package)?;
         }
         if self.features {
-            for program in ["bridge", "tc"] {
+            // Some distributions have packages without them; only a few features need them.
+            for program in OPTIONAL.iter().filter(|name| tool::find(name).is_some()) {
                 initrd.program(program, "iproute2")?;
             }
         }

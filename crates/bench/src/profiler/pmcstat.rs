@@ -22,7 +22,7 @@ use crate::error::BenchError;
 use crate::host::{Host, Running};
 use fwdlab_model::profile::{CallGraph, Event};
 use fwdlab_model::record::ProfileCounter;
-use fwdlab_vm::guest::FREEBSD_SYMBOLS;
+use fwdlab_vm::guest::freebsd_symbols;
 use fwdlab_vm::symbols::Symbols;
 use std::path::Path;
 use std::time::Duration;
@@ -287,7 +287,7 @@ impl<'a> Pmcstat<'a> {
         let (Some(first), Some(last)) = (sharpest(0, MARKS), sharpest(MARKS, 2 * MARKS)) else {
             return Err(failed("no mark of the clock is in it".into()));
         };
-        let symbols = self.host.run(&["/bin/sh", "-s"], FREEBSD_SYMBOLS)?;
+        let symbols = self.host.run(&["/bin/sh", "-s"], &freebsd_symbols(1))?;
         let form = Form {
             symbols: &Symbols::of_modules(&symbols),
             clock: [first.1, last.1],

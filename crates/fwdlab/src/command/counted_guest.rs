@@ -73,6 +73,8 @@ impl TrafficArguments {
             batches: self.packets.div_ceil(u32::from(self.batch)),
             bursts: self.bursts,
             is_encrypted: false,
+            has_answers: false,
+            port_offset: 0,
         }
     }
 }
@@ -105,8 +107,6 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 pub(crate) struct Subject {
     /// Name of its file.
     pub(crate) name: String,
-    /// Path that was given.
-    pub(crate) path: PathBuf,
     kernel: Bootable,
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn subjects(
 ) -> Result<Vec<Subject>> {
     let subject = |path: &Path, kernel: Bootable| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Subject { name, path: path.to_owned(), kernel }
+        Subject { name, kernel }
     };
     let mut subjects = Vec::new();
     for path in &kernel::expand(kernels) {
@@ -177,6 +177,22 @@ impl Subject {
         }
     }
 
+    /// The files that it consists of.
+    ///
+    /// # Errors
+    /// If they can't be listed.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        let others = |image: &Image, kernel: &Path| vec![image.file.clone(), kernel.to_owned()];
+        Ok(match &self.kernel {
+            Bootable::Linux(kernel) => kernel.files()?,
+            Bootable::FreeBsd(image, None) => vec![image.file.clone()],
+            Bootable::FreeBsd(image, Some(kernel)) if kernel.is_dir() => {
+                others(image, &kernel.join("kernel"))
+            }
+            Bootable::FreeBsd(image, Some(kernel)) => others(image, kernel),
+        })
+    }
+
     fn start(&self, options: GuestOptions<'_>, nics: Vec<Nic>) -> Result<RunningGuest> {
         /// Number of the next machine of this process.
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -187,7 +203,9 @@ impl Subject {
             System::FreeBsd => MEMORY[1],
         };
         let GuestOptions { also, features, cache, .. } = options;
-        let common = Common { accel: Accel::Counted, cpus: 1, memory, nics, also, cache };
+        let log = format!("console-{}.log", self.name);
+        let (accel, cpus, log) = (Accel::Counted, 1, log.as_str());
+        let common = Common { accel, cpus, memory, nics, also, cache, log };
         let running = match &self.kernel {
             Bootable::Linux(kernel) => linux::Guest { kernel, features, common }.boot(&directory),
             Bootable::FreeBsd(image, kernel) => {

@@ -101,6 +101,18 @@ impl Kernel {
         }
     }
 
+    /// Lists its image and the files of its modules.
+    ///
+    /// # Errors
+    /// If the directory of its modules can't be read.
+    pub fn files(&self) -> Result<Vec<PathBuf>, VmError> {
+        let mut files = vec![self.image.clone()];
+        if let Some(directory) = &self.modules {
+            files.extend(modules::index(directory)?.into_values());
+        }
+        Ok(files)
+    }
+
     /// Reads the modules of these names and their dependencies, in the order in which they have to
     /// be loaded. Treats modules that do not exist as built in.
     ///

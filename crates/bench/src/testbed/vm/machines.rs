@@ -238,7 +238,8 @@ impl Machines {
             |name: &Option<String>| self.experiment.join(name.as_deref().unwrap_or_default());
         let (accel, cpus, memory) = (what.accel, vm.cpus, vm.memory);
         let also = CountOptions { calls: vm.calls, caches: vm.caches };
-        let common = Common { accel, cpus, memory, nics, also, cache };
+        let log = "console.log";
+        let common = Common { accel, cpus, memory, nics, also, cache, log };
         match what.kind {
             DutKind::Freebsd => {
                 let image = &Image::find(&file(&vm.disk), cache)?;

@@ -5,11 +5,17 @@ use anyhow::Result;
 use fwdlab_packet::Family;
 use fwdlab_packet::address::{Side, dut_address, peer_address, routed_prefix};
 use fwdlab_vm::forwarding::RECEIVER;
+use fwdlab_vm::guest::System;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// The features of Linux that are shipped.
-pub(super) const LINUX: &str = include_str!("../../../../../prices/linux.toml");
+/// Returns the features of a system that are built in.
+pub(super) fn built_in(system: System) -> &'static str {
+    match system {
+        System::Linux => include_str!("../../../../../prices/linux.toml"),
+        System::FreeBsd => include_str!("../../../../../prices/freebsd.toml"),
+    }
+}
 
 /// A catalogue file.
 #[derive(Deserialize)]
@@ -18,7 +24,7 @@ struct File {
     feature: Vec<Declaration>,
 }
 
-/// A feature as it is written, for all of its values.
+/// The declaration of a feature, with all of its values.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
@@ -35,6 +41,8 @@ struct Declaration {
     undo: String,
     #[serde(default)]
     encrypts: bool,
+    #[serde(default)]
+    answers: bool,
 }
 
 /// A feature with one value.
@@ -54,8 +62,12 @@ pub(super) struct Feature {
     pub(super) set_up: String,
     /// Command that restores plain forwarding.
     pub(super) undo: String,
+    /// Address families; all if empty.
+    families: Vec<Family>,
     /// True if packets leave the guest encrypted.
     pub(super) encrypts: bool,
+    /// True if each flow is answered before counting.
+    pub(super) answers: bool,
 }
 
 impl Feature {
@@ -71,7 +83,9 @@ impl Feature {
 
     /// Everything that determines its counts: a stored count is valid while this text is the same.
     pub(super) fn declaration(&self) -> String {
-        format!("N={}\n{}\n{}", self.value, self.set_up.trim(), self.undo.trim())
+        let Feature { value, set_up, undo, encrypts, answers, .. } = self;
+        let (set_up, undo) = (set_up.trim(), undo.trim());
+        format!("N={value} encrypts={encrypts} answers={answers}\n{set_up}\n{undo}")
     }
 
     /// The command that sets the feature up; it fails with the first command in it that fails.
@@ -94,18 +108,18 @@ fn variables(value: &str, family: Family, [input, output]: [&str; 2]) -> String 
         Family::Inet6 => ("ip -6", "ip6", "2001:db8::"),
     };
     format!(
-        "N='{value}' IN={input} OUT={output} IP='{ip}' L3={l3} LOCAL={local} PEER={} \
+        "N='{value}' IN={input} OUT={output} FAMILY={family} IP='{ip}' L3={l3} LOCAL={local} PEER={} \
          STATION={RECEIVER} DESTINATIONS={} OTHER={other}\n",
         peer_address(family, Side::Receiver),
         routed_prefix(family, Side::Receiver),
     )
 }
 
-/// Reads the features of a catalogue for a family; `file` names it in errors.
+/// Reads the features of a catalogue; `file` names it in errors.
 ///
 /// # Errors
 /// If the file is not valid.
-pub(super) fn read(text: &str, file: &str, family: Family) -> Result<Vec<Feature>> {
+pub(super) fn read(text: &str, file: &str) -> Result<Vec<Feature>> {
     let mistake = |why: String| CliError::Mistake(format!("{file}: {why}"));
     let File { feature: declared } =
         toml::from_str(text).map_err(|error| mistake(error.to_string().trim().to_owned()))?;
@@ -124,8 +138,7 @@ pub(super) fn read(text: &str, file: &str, family: Family) -> Result<Vec<Feature
             return Err(mistake(why).into());
         }
     }
-    let applies = |one: &&Declaration| one.families.is_empty() || one.families.contains(&family);
-    Ok(declared.iter().filter(applies).flat_map(features).collect())
+    Ok(declared.iter().flat_map(features).collect())
 }
 
 /// The features of a declaration, one per value.
@@ -142,7 +155,9 @@ fn features(one: &Declaration) -> Vec<Feature> {
         question: one.question.clone(),
         set_up: one.set_up.clone(),
         undo: one.undo.clone(),
+        families: one.families.clone(),
         encrypts: one.encrypts,
+        answers: one.answers,
     };
     values.iter().map(feature).collect()
 }
@@ -155,11 +170,15 @@ fn word(value: &toml::Value) -> String {
     }
 }
 
-/// Selects features by name, with or without a value, or by group; all without words.
+/// Selects features of a family by name, with or without a value, or by group; all without words.
 ///
 /// # Errors
 /// If a word selects nothing.
-pub(super) fn select(features: Vec<Feature>, words: &[String]) -> Result<Vec<Feature>> {
+pub(super) fn select(
+    features: Vec<Feature>,
+    family: Family,
+    words: &[String],
+) -> Result<Vec<Feature>> {
     let matches = |feature: &Feature, word: &str| {
         [&feature.name, &feature.base].into_iter().any(|name| name == word)
             || feature.group.eq_ignore_ascii_case(word)
@@ -174,8 +193,17 @@ pub(super) fn select(features: Vec<Feature>, words: &[String]) -> Result<Vec<Fea
             .into());
         }
     }
-    let is_selected =
-        |feature: &Feature| words.is_empty() || words.iter().any(|word| matches(feature, word));
+    let applies =
+        |feature: &Feature| feature.families.is_empty() || feature.families.contains(&family);
+    for word in words {
+        if !features.iter().any(|feature| applies(feature) && matches(feature, word)) {
+            let why = format!("`{word}` has no features of {family}\n  next step: change --family");
+            return Err(CliError::Mistake(why).into());
+        }
+    }
+    let is_selected = |feature: &Feature| {
+        applies(feature) && (words.is_empty() || words.iter().any(|word| matches(feature, word)))
+    };
     Ok(features.into_iter().filter(is_selected).collect())
 }
 
@@ -201,39 +229,47 @@ undo = "untag"
 "#;
 
     #[test]
-    fn shipped_catalogue_is_valid_for_both_families() {
-        let inet = read(LINUX, "linux.toml", Family::Inet).unwrap();
-        let inet6 = read(LINUX, "linux.toml", Family::Inet6).unwrap();
-        assert!(inet.len() > 45 && inet6.len() > 20, "{} {}", inet.len(), inet6.len());
-        for feature in inet.iter().chain(&inet6) {
-            assert!(feature.question.ends_with('?'), "{feature:?}");
-            assert_eq!(feature.question.contains("$N"), !feature.value.is_empty(), "{feature:?}");
-            assert_eq!(feature.set_up.contains("$N"), !feature.value.is_empty(), "{feature:?}");
+    fn shipped_catalogues_are_valid_for_both_families() {
+        for (system, least) in [(System::Linux, [50, 25]), (System::FreeBsd, [25, 5])] {
+            for (family, least) in [Family::Inet, Family::Inet6].into_iter().zip(least) {
+                let features = read(built_in(system), "built in").unwrap();
+                let features = select(features, family, &[]).unwrap();
+                assert!(features.len() > least, "{system:?} {family}: {}", features.len());
+                for feature in &features {
+                    let has_value = !feature.value.is_empty();
+                    assert!(feature.question.ends_with('?'), "{feature:?}");
+                    assert_eq!(feature.question.contains("$N"), has_value, "{feature:?}");
+                    assert_eq!(feature.set_up.contains("$N"), has_value, "{feature:?}");
+                }
+            }
         }
     }
 
     #[test]
-    fn values_become_features_of_their_own() {
-        let features = read(TWO, "x", Family::Inet).unwrap();
+    fn each_value_is_a_separate_feature() {
+        let features = read(TWO, "x").unwrap();
         let names: Vec<&str> = features.iter().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["rules 1", "rules 10", "vlan"]);
         assert_eq!((features[1].size(), features[2].size()), (Some(10), None));
         assert_eq!(features[1].question(), "What do 10 rules cost?");
         assert_ne!(features[0].declaration(), features[1].declaration());
         let command = features[1].set_up(Family::Inet, ["eth1", "eth2"]);
-        assert!(command.starts_with("N='10' IN=eth1 OUT=eth2 IP='ip -4' L3=ip"), "{command}");
+        assert!(command.starts_with("N='10' IN=eth1 OUT=eth2 FAMILY=inet IP"), "{command}");
         assert!(command.ends_with("OTHER=203.0.113.\nset -e\nadd $N"), "{command}");
-        assert_eq!(read(TWO, "x", Family::Inet6).unwrap().len(), 2);
     }
 
     #[test]
     fn select_takes_names_values_and_groups() {
-        let names = |words: &[&str]| {
+        let names_in = |family: Family, words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let found = select(read(TWO, "x", Family::Inet).unwrap(), &words)?;
+            let found = select(read(TWO, "x").unwrap(), family, &words)?;
             anyhow::Ok(found.into_iter().map(|feature| feature.name).collect::<Vec<_>>())
         };
+        let names = |words: &[&str]| names_in(Family::Inet, words);
         assert_eq!(names(&[]).unwrap().len(), 3);
+        assert_eq!(names_in(Family::Inet6, &[]).unwrap(), ["rules 1", "rules 10"]);
+        let error = names_in(Family::Inet6, &["vlan"]).unwrap_err().to_string();
+        assert!(error.contains("`vlan` has no features of inet6"), "{error}");
         assert_eq!(names(&["rules"]).unwrap(), ["rules 1", "rules 10"]);
         assert_eq!(names(&["rules 10", "links"]).unwrap(), ["rules 10", "vlan"]);
         let error = names(&["bridge"]).unwrap_err().to_string();
@@ -242,7 +278,7 @@ undo = "untag"
 
     #[test]
     fn invalid_catalogues_are_refused_with_their_place() {
-        let error = |text: &str| read(text, "my.toml", Family::Inet).unwrap_err().to_string();
+        let error = |text: &str| read(text, "my.toml").unwrap_err().to_string();
         assert!(error("[[feature]]\nname = 1").contains("my.toml"));
         let twice = TWO.replace("vlan", "rules");
         assert!(error(&twice).contains("two features are named `rules`"));

@@ -5,6 +5,7 @@ use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope, exact};
 use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
+use fwdlab_vm::guest::System;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,6 +44,7 @@ pub(super) struct FeatureList {
 /// A feature with all of its values.
 #[derive(Serialize)]
 struct Listed {
+    system: &'static str,
     name: String,
     group: String,
     values: Vec<String>,
@@ -50,13 +52,17 @@ struct Listed {
 }
 
 impl FeatureList {
-    pub(super) fn new(features: &[Feature]) -> FeatureList {
+    pub(super) fn new(features: &[(System, Vec<Feature>)]) -> FeatureList {
         let mut listed: Vec<Listed> = Vec::new();
-        for Feature { base, group, value, question, .. } in features {
+        let all = features.iter().flat_map(|(system, of)| of.iter().map(|one| (*system, one)));
+        for (system, Feature { base, group, value, question, .. }) in all {
+            let system = system.name();
             let values = Some(value.clone()).filter(|value| !value.is_empty());
-            match listed.last_mut().filter(|last| last.name == *base) {
+            let same = |last: &&mut Listed| last.name == *base && last.system == system;
+            match listed.last_mut().filter(same) {
                 Some(last) => last.values.extend(values),
                 None => listed.push(Listed {
+                    system,
                     name: base.clone(),
                     group: group.clone(),
                     values: values.into_iter().collect(),
@@ -73,9 +79,10 @@ impl FeatureList {
             true => format!("{}: {}", one.name, one.question),
             false => format!("{} (N = {}): {}", one.name, one.values.join(", "), one.question),
         };
-        let groups = self.features.chunk_by(|a, b| a.group == b.group);
+        let place = |one: &Listed| format!("{}: {}", one.system, one.group);
+        let groups = self.features.chunk_by(|a, b| place(a) == place(b));
         let section = |group: &[Listed]| {
-            Block::section(group[0].group.clone(), vec![Block::list(group.iter().map(line))])
+            Block::section(place(&group[0]), vec![Block::list(group.iter().map(line))])
         };
         Document {
             title: "Features with a price".to_owned(),

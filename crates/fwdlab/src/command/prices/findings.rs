@@ -146,10 +146,9 @@ fn labels(lists: &[PriceList]) -> Vec<String> {
 fn kernel(list: &PriceList, label: &str) -> Kernel {
     let totals: Vec<f64> = list.boots.iter().map(|boot| total(&boot.first)).collect();
     let checks = list.boots.iter().flat_map(|boot| {
-        boot.checks.iter().map(move |(name, after)| (name, *after, boot.is_trace(*after)))
+        boot.checks.iter().filter(|(name, _)| !boot.traces.contains(name)).map(|(_, after)| *after)
     });
-    let (traces, kept): (Vec<_>, Vec<_>) = checks.partition(|(_, _, is_trace)| *is_trace);
-    let all = totals.iter().copied().chain(kept.into_iter().map(|(_, after, _)| after));
+    let all = totals.iter().copied().chain(checks);
     let (least, most) =
         all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), value| (l.min(value), m.max(value)));
     Kernel {
@@ -159,14 +158,14 @@ fn kernel(list: &PriceList, label: &str) -> Kernel {
         instructions: totals.first().copied().unwrap_or_default(),
         boots: list.boots.len(),
         range: least.is_finite().then_some((least, most)),
-        traces: traces.into_iter().map(|(name, ..)| name.clone()).collect(),
+        traces: list.boots.iter().flat_map(|boot| boot.traces.iter().cloned()).collect(),
     }
 }
 
 /// The counts of a feature, with plain forwarding of the same boot.
 fn counts<'l>(list: &'l PriceList, feature: &Feature) -> Option<(&'l Executed, &'l Executed)> {
     match &list.row(feature)?.outcome {
-        Outcome::Counted { executed, boot, .. } => Some((&list.boots.get(*boot)?.first, executed)),
+        Outcome::Counted { plain, executed, .. } => Some((plain, executed)),
         Outcome::Absent { .. } => None,
     }
 }
@@ -223,17 +222,20 @@ fn comparisons(
     let Some((first, others)) = lists.split_first() else { return Vec::new() };
     let mut comparisons = Vec::new();
     for (number, list) in others.iter().enumerate() {
-        let mut compare = |what: &str, a: &Executed, b: &Executed| {
-            let outcome = compare_executed(&[a], &[b], margin, Repetition::Bursts);
+        let mut compare = |what: &str, a: &[&Executed], b: &[&Executed]| {
+            let outcome = compare_executed(a, b, margin, Repetition::Bursts);
             let named = |at: usize| (at, format!("{} {what}", labels[at]));
             comparisons.push(Compared::counted(named(0), named(number + 1), outcome));
         };
         if let (Some(a), Some(b)) = (first.boots.first(), list.boots.first()) {
-            compare("plain", &a.first, &b.first);
+            compare("plain", &[&a.first], &[&b.first]);
         }
         for feature in features {
-            if let (Some((_, a)), Some((_, b))) = (counts(first, feature), counts(list, feature)) {
-                compare(&feature.name, a, b);
+            match (counts(first, feature), counts(list, feature)) {
+                (Some((_, a)), Some((_, b))) => compare(&feature.name, &[a], &[b]),
+                // A feature that is gone is no answer, and no pass.
+                (Some((_, a)), None) => compare(&feature.name, &[a], &[]),
+                (None, _) => (),
             }
         }
     }

@@ -1,13 +1,14 @@
 //! Counts features in guests: sets each up, counts, removes it, and checks the plain path.
 
 use super::catalogue::Feature;
-use super::store::{Outcome, Plain, Stored, total};
+use super::store::{Outcome, Plain, Stored};
 use crate::command::counted_guest::{CountedGuest, GuestOptions, Subject, TrafficArguments};
 use crate::progress::Stage;
 use crate::terminal::duration;
-use anyhow::{Context, Result};
+use anyhow::{Error, Result};
 use fwdlab_bench::host::error::BenchError;
 use fwdlab_model::record::Executed;
+use fwdlab_vm::VmError;
 use fwdlab_vm::forwarding::Question;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -32,7 +33,8 @@ impl Progress {
         let left = match done {
             0 => String::new(),
             _ => {
-                let left = self.began.elapsed().mul_f64((self.total - done) as f64 / done as f64);
+                let left = self.total.saturating_sub(done) as f64 / done as f64;
+                let left = self.began.elapsed().mul_f64(left);
                 format!(", {} left", duration(left.as_nanos() as u64))
             }
         };
@@ -45,8 +47,9 @@ impl Progress {
     }
 }
 
-/// Counts the features of a kernel that its list lacks, and stores each. A guest that does not
-/// forward as before after a feature was removed is replaced with a new one.
+/// Counts the features of a kernel that its list lacks, and stores each. A guest that died, or does
+/// not forward as before after a feature was removed, is replaced with a new one. A feature that
+/// could not be counted is tried a second time.
 ///
 /// # Errors
 /// If a guest doesn't boot or forward plainly, or a result can't be stored.
@@ -67,7 +70,7 @@ pub(super) fn measure(
     }
 }
 
-/// Counts features until all are counted or one leaves traces: at least one.
+/// Counts features until all are counted, or the guest is no longer as before: at least one.
 fn in_one_boot(
     subject: &Subject,
     options: GuestOptions<'_>,
@@ -83,62 +86,83 @@ fn in_one_boot(
     progress.begin(&format!("{name}: plain"));
     // The first count contains rare events after a boot.
     count(&guest, &question)?;
-    let first = count(&guest, &question)?.0;
+    let first = count(&guest, &question)?.executed;
     stored.list.release.clone_from(&guest.release);
     stored.list.build.clone_from(&guest.build);
-    stored.list.boots.push(Plain { first, checks: Vec::new() });
-    let boot = stored.list.boots.len() - 1;
-    for feature in features {
+    stored.list.boots.push(Plain::new(&first));
+    let (boot, mut plain) = (stored.list.boots.len() - 1, first);
+    for (number, feature) in features.iter().enumerate() {
         progress.begin(&format!("{name}: {}", feature.name));
-        let outcome = price(&guest, traffic, feature, boot)?;
-        // A guest that no longer forwards as before would falsify all further counts.
-        let after = total(&count(&guest, &question)?.0);
-        let plain = &mut stored.list.boots[boot];
-        plain.checks.push((feature.name.clone(), after));
-        let is_trace = plain.is_trace(after);
-        stored.list.add(feature, outcome);
+        let (family, interfaces) = (traffic.family, guest.interfaces());
+        let question = Question {
+            is_encrypted: feature.encrypts,
+            has_answers: feature.answers,
+            port_offset: if feature.answers { number as u16 + 1 } else { 0 },
+            ..question
+        };
+        let set_up = guest.run(&feature.set_up(family, interfaces), "");
+        let counted = set_up.and_then(|_| count(&guest, &question));
+        // A failure to undo shows in the next count.
+        let _ = guest.run(&feature.undo(family, interfaces), "");
+        match counted {
+            Ok(found) => {
+                let Counted { executed, sent, lost } = found;
+                let (plain, executed) = (Box::new(plain.clone()), Box::new(executed));
+                stored.list.add(feature, Outcome::Counted { plain, executed, sent, lost });
+                progress.add();
+            }
+            Err(error) if is_absent(&error) => {
+                stored.list.add(feature, Outcome::Absent { why: why(&error) });
+                progress.add();
+            }
+            Err(error) => stored.add_failure(feature, why(&error)),
+        }
+        let after = count(&guest, &traffic.question());
+        let is_as_before = match after {
+            Ok(after) => {
+                plain = after.executed;
+                stored.list.boots[boot].check(feature, &plain)
+            }
+            Err(_) => false,
+        };
         stored.save()?;
-        progress.add();
-        if is_trace {
+        if !is_as_before {
+            stored.list.boots[boot].traces.push(feature.name.clone());
+            stored.save()?;
             break;
         }
     }
     Ok(())
 }
 
-/// Counts once; returns the packets sent and lost with the counts.
-fn count(guest: &CountedGuest, question: &Question) -> Result<(Executed, u64, u64)> {
+/// Counts of one measurement.
+struct Counted {
+    executed: Executed,
+    /// Packets sent while counting, and the number lost of them.
+    sent: u64,
+    lost: u64,
+}
+
+fn count(guest: &CountedGuest, question: &Question) -> Result<Counted> {
     let boot = guest.count(question, &mut |_| ())?;
-    Ok((boot.executed, boot.sent, boot.lost))
+    Ok(Counted { executed: boot.executed, sent: boot.sent, lost: boot.lost })
 }
 
-/// Counts with a feature, and removes it. A feature that can't be set up is absent; one that stops
-/// forwarding also is.
-fn price(
-    guest: &CountedGuest,
-    traffic: &TrafficArguments,
-    feature: &Feature,
-    boot: usize,
-) -> Result<Outcome> {
-    let (family, interfaces) = (traffic.family, guest.interfaces());
-    let set_up = guest.run(&feature.set_up(family, interfaces), "");
-    let question = Question { is_encrypted: feature.encrypts, ..traffic.question() };
-    let counted = set_up.and_then(|_| count(guest, &question));
-    let undone = guest.run(&feature.undo(family, interfaces), "");
-    undone.with_context(|| format!("removing {}", feature.name))?;
-    Ok(match counted {
-        Ok((executed, sent, lost)) => Outcome::Counted { executed, sent, lost, boot },
-        Err(error) => Outcome::Absent { why: why(&error) },
-    })
-}
-
-/// The reason in one line: the last words of a failed command.
-fn why(error: &anyhow::Error) -> String {
-    let text = match error.downcast_ref::<BenchError>() {
-        Some(BenchError::Program { why, .. }) => why.clone(),
-        _ => format!("{error:#}"),
+/// True if a feature can't be set up in this guest, or stops forwarding. Other errors are of the
+/// guest or the measurement.
+fn is_absent(error: &Error) -> bool {
+    let is_refused = |error: &BenchError| match error {
+        BenchError::Program { why, .. } => why.starts_with("exit status"),
+        _ => false,
     };
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut lines = lines.filter(|line| !line.starts_with("next step"));
-    lines.next_back().unwrap_or("no reason").to_owned()
+    error.downcast_ref::<BenchError>().is_some_and(is_refused)
+        || matches!(error.downcast_ref::<VmError>(), Some(VmError::ForwardsNothing))
+}
+
+/// The reason in one line.
+fn why(error: &Error) -> String {
+    match error.downcast_ref::<BenchError>() {
+        Some(BenchError::Program { why, .. }) => why.replace('\n', "; "),
+        _ => format!("{error:#}").lines().next().unwrap_or("no reason").to_owned(),
+    }
 }

@@ -18,14 +18,15 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::verdict::{self, FailOn};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use catalogue::Feature;
 use document::FeatureList;
 use findings::{Failed, Findings};
 use fwdlab_vm::guest::{CountOptions, System};
 use measure::Progress;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{PriceList, Stored};
 
@@ -48,14 +49,18 @@ Examples:
   fwdlab prices kernels --format html > prices.html   all packages in a directory
   fwdlab prices old.deb mine --fail-on worse          in a CI
   fwdlab prices --list                                the features
-  fwdlab prices mine --catalogue mine.toml            features of one's own
+  fwdlab prices mine --catalogue mine.toml            own features
 
-A catalogue is a TOML file; prices/linux.toml of fwdlab's sources is the one that is built in, and
-explains the format.")]
+A catalogue is a TOML file; prices/linux.toml and prices/freebsd.toml of fwdlab's sources are built
+in, and explain the format.")]
 pub(crate) struct Arguments {
-    /// Kernels of Linux, as for `fwdlab count`; the first one is the baseline
+    /// Kernels of Linux or disks of FreeBSD, as for `fwdlab count`; the first one is the baseline
     #[arg(required_unless_present = "list", value_name = "KERNEL")]
     kernels: Vec<PathBuf>,
+    /// A kernel to boot the disks of FreeBSD with as well, as for `fwdlab count`; may be given
+    /// several times
+    #[arg(long, value_name = "PATH")]
+    kernel: Vec<PathBuf>,
     /// List the features
     #[arg(long)]
     list: bool,
@@ -90,23 +95,29 @@ pub(crate) struct Arguments {
 /// # Errors
 /// If a path is not a kernel, the catalogue is not valid, or a kernel could not be counted.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
-    let features = features(arguments)?;
     if arguments.list {
-        arguments.form.print(&FeatureList::new(&features).document())?;
-        return Ok(Exit::Done);
+        return list(arguments);
     }
     let cache = counted_guest::prepare()?;
-    let subjects = counted_guest::subjects(&arguments.kernels, &[], &cache)?;
-    if let Some(other) = subjects.iter().find(|subject| subject.system() != System::Linux) {
-        return Err(CliError::Mistake(format!(
-            "{}: the catalogue's features are of Linux\n  next step: count commands of FreeBSD with \
-             `fwdlab count {} --change`",
-            other.name, other.name
-        ))
+    let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
+    let features = features(arguments, system(&subjects)?)?;
+    if arguments.fail_on.is_some() && subjects.len() < 2 {
+        return Err(CliError::Mistake(
+            "--fail-on compares kernels, and only one is given\n  next step: give the baseline \
+             before it"
+                .to_owned(),
+        )
         .into());
     }
     let open = |subject| Stored::open(&arguments.out, subject, &arguments.traffic);
     let mut stored = subjects.iter().map(open).collect::<Result<Vec<Stored>>>()?;
+    let paths: BTreeSet<&Path> = stored.iter().map(|stored| stored.path.as_path()).collect();
+    if paths.len() < stored.len() {
+        return Err(CliError::Mistake(
+            "a kernel is given twice\n  next step: give each kernel once".to_owned(),
+        )
+        .into());
+    }
     let also = CountOptions::default();
     let options = GuestOptions { nic: arguments.traffic.nic, also, features: true, cache: &cache };
     let failed = measure_all(arguments, &subjects, options, &features, &mut stored);
@@ -125,18 +136,41 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     })
 }
 
+/// The system of all kernels.
+fn system(subjects: &[Subject]) -> Result<System> {
+    let system = subjects.first().map_or(System::Linux, Subject::system);
+    match subjects.iter().find(|subject| subject.system() != system) {
+        None => Ok(system),
+        Some(other) => Err(CliError::Mistake(format!(
+            "{}: of another system than {}\n  next step: count Linux and FreeBSD with two commands",
+            other.name, subjects[0].name
+        ))
+        .into()),
+    }
+}
+
 /// The features to count.
-fn features(arguments: &Arguments) -> Result<Vec<Feature>> {
-    let family = arguments.traffic.family;
+fn features(arguments: &Arguments, system: System) -> Result<Vec<Feature>> {
     let all = match &arguments.catalogue {
-        None => catalogue::read(catalogue::LINUX, "built-in catalogue", family)?,
+        None => catalogue::read(catalogue::built_in(system), "built-in catalogue")?,
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| CliError::Mistake(format!("{}: {error}", path.display())))?;
-            catalogue::read(&text, &path.display().to_string(), family)?
+            catalogue::read(&text, &path.display().to_string())?
         }
     };
-    catalogue::select(all, &arguments.only)
+    catalogue::select(all, arguments.traffic.family, &arguments.only)
+}
+
+/// Prints the features: of the given catalogue, or of all systems.
+fn list(arguments: &Arguments) -> Result<Exit> {
+    let of = |system| features(arguments, system).map(|features| (system, features));
+    let listed = match arguments.catalogue {
+        Some(_) => vec![of(System::Linux)?],
+        None => vec![of(System::Linux)?, of(System::FreeBsd)?],
+    };
+    arguments.form.print(&FeatureList::new(&listed).document())?;
+    Ok(Exit::Done)
 }
 
 /// Counts all kernels, several at the same time; returns those that failed.
@@ -162,9 +196,10 @@ fn measure_all(
             let (subject, stored) = &mut *item;
             let measured =
                 measure::measure(subject, options, &arguments.traffic, features, stored, &progress);
-            if let Err(error) = measured.with_context(|| subject.name.clone()) {
-                failed.push(Failed { kernel: subject.name.clone(), why: format!("{error:#}") });
-            }
+            let uncounted = stored.failures.iter().map(|(name, (_, why))| format!("{name}: {why}"));
+            let reasons = measured.err().map(|error| format!("{error:#}")).into_iter();
+            let kernel = || subject.name.clone();
+            failed.extend(reasons.chain(uncounted).map(|why| Failed { kernel: kernel(), why }));
         }
         failed
     };

@@ -1,4 +1,5 @@
-//! Stored counts: one JSON file per kernel, family and frame size, written after each feature.
+//! Stored counts: one JSON file per kernel, family and frame size, written after each feature. A
+//! kernel that was built again under the same name gets another file.
 
 use super::catalogue::Feature;
 use crate::command::counted_guest::{Subject, TrafficArguments};
@@ -9,6 +10,7 @@ use fwdlab_results::counts::Foreground;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -32,23 +34,24 @@ pub(super) struct PriceList {
     pub(super) features: BTreeMap<String, Row>,
 }
 
-/// Identity of a kernel's file.
+/// Identity of a kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub(super) struct KernelFile {
+    /// The name that was given.
     pub(super) name: String,
-    /// Length in bytes.
-    pub(super) length: u64,
-    /// Time of its last change, seconds since 1970.
-    pub(super) modified: u64,
+    /// Hash of the sizes and times of its image and modules.
+    pub(super) fingerprint: String,
 }
 
-/// Counts of plain forwarding in one boot.
+/// Counts of plain forwarding in one boot, instructions per packet.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(super) struct Plain {
     /// Before any feature.
     pub(super) first: Executed,
     /// After a feature was removed, with its name: checks that plain forwarding is restored.
     pub(super) checks: Vec<(String, f64)>,
+    /// Features after whose removal the guest did not forward as before.
+    pub(super) traces: Vec<String>,
 }
 
 /// Largest difference between two counts of plain forwarding, as a ratio, that is no trace of a
@@ -56,9 +59,15 @@ pub(super) struct Plain {
 const TRACE: f64 = 0.01;
 
 impl Plain {
-    /// True if a later count of plain forwarding shows traces of a feature.
-    pub(super) fn is_trace(&self, after: f64) -> bool {
-        (after / total(&self.first) - 1.0).abs() > TRACE
+    pub(super) fn new(first: &Executed) -> Plain {
+        Plain { first: first.clone(), checks: Vec::new(), traces: Vec::new() }
+    }
+
+    /// Records a count after a feature was removed; returns true if plain forwarding is restored.
+    pub(super) fn check(&mut self, feature: &Feature, executed: &Executed) -> bool {
+        let after = total(executed);
+        self.checks.push((feature.name.clone(), after));
+        (after / total(&self.first) - 1.0).abs() <= TRACE
     }
 }
 
@@ -81,12 +90,12 @@ pub(super) struct Row {
 pub(super) enum Outcome {
     /// It was counted.
     Counted {
-        executed: Executed,
+        /// Plain forwarding immediately before.
+        plain: Box<Executed>,
+        executed: Box<Executed>,
         /// Packets sent while counting, and the number lost of them.
         sent: u64,
         lost: u64,
-        /// Index of the boot.
-        boot: usize,
     },
     /// The kernel or this machine does not have it.
     Absent { why: String },
@@ -114,13 +123,19 @@ impl PriceList {
 
 /// The file of a kernel's list, with its contents.
 pub(super) struct Stored {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) list: PriceList,
+    /// Features that could not be counted this time, with the number of attempts and the last
+    /// reason.
+    pub(super) failures: BTreeMap<String, (u32, String)>,
 }
 
+/// Attempts to count a feature.
+const ATTEMPTS: u32 = 2;
+
 impl Stored {
-    /// Opens the list of a kernel below `directory`; an empty one if the file is missing, or if the
-    /// kernel's file has changed.
+    /// Opens the list of a kernel below `directory`; an empty one if the file is missing. Another
+    /// kernel of the same name has another file.
     ///
     /// # Errors
     /// If a file can't be read, or was counted with other traffic.
@@ -129,8 +144,10 @@ impl Stored {
         subject: &Subject,
         traffic: &TrafficArguments,
     ) -> Result<Stored> {
-        let file = identity(subject);
-        let name = format!("{}.{}-{}.json", file.name, traffic.family, traffic.frame_size);
+        let file = identity(subject)?;
+        let KernelFile { name, fingerprint } = &file;
+        let TrafficArguments { family, frame_size, .. } = traffic;
+        let name = format!("{name}.{fingerprint}.{family}-{frame_size}.json");
         Stored::at(directory.join(name), PriceList::new(file, traffic.text()))
     }
 
@@ -140,7 +157,7 @@ impl Stored {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Stored { path, list: empty });
+                return Ok(Stored::new(path, empty));
             }
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
@@ -151,7 +168,7 @@ impl Stored {
             ))
         })?;
         if list.version != VERSION || list.file != empty.file {
-            return Ok(Stored { path, list: empty });
+            return Ok(Stored::new(path, empty));
         }
         if list.traffic != empty.traffic {
             return Err(CliError::Mistake(format!(
@@ -163,12 +180,26 @@ impl Stored {
             ))
             .into());
         }
-        Ok(Stored { path, list })
+        Ok(Stored::new(path, list))
     }
 
-    /// The features without a result.
+    fn new(path: PathBuf, list: PriceList) -> Stored {
+        Stored { path, list, failures: BTreeMap::new() }
+    }
+
+    /// The features without a result that may be tried.
     pub(super) fn missing<'f>(&self, features: &'f [Feature]) -> Vec<&'f Feature> {
-        features.iter().filter(|feature| self.list.row(feature).is_none()).collect()
+        let may_be_tried = |feature: &Feature| {
+            self.failures.get(&feature.name).is_none_or(|(attempts, _)| *attempts < ATTEMPTS)
+        };
+        let is_missing = |feature: &&Feature| self.list.row(feature).is_none();
+        features.iter().filter(is_missing).filter(|feature| may_be_tried(feature)).collect()
+    }
+
+    /// Records that a feature could not be counted.
+    pub(super) fn add_failure(&mut self, feature: &Feature, why: String) {
+        let failure = self.failures.entry(feature.name.clone()).or_default();
+        *failure = (failure.0 + 1, why);
     }
 
     /// Writes the list: completely or not at all.
@@ -187,13 +218,17 @@ impl Stored {
     }
 }
 
-/// Identity of a kernel's file; of an installed kernel only its name is known.
-fn identity(subject: &Subject) -> KernelFile {
-    let name = subject.name.clone();
-    let Ok(meta) = fs::metadata(&subject.path) else {
-        return KernelFile { name, ..KernelFile::default() };
-    };
-    let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let modified = modified.unwrap_or_default().as_secs();
-    KernelFile { name, length: meta.len(), modified }
+/// Identity of a kernel.
+///
+/// # Errors
+/// If one of its files can't be read.
+fn identity(subject: &Subject) -> Result<KernelFile> {
+    let mut hasher = DefaultHasher::new();
+    for file in subject.files()? {
+        let meta = fs::metadata(&file).with_context(|| file.display().to_string())?;
+        let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        (file.file_name(), meta.len(), modified.map(|at| at.as_secs())).hash(&mut hasher);
+    }
+    let fingerprint = format!("{:016x}", hasher.finish());
+    Ok(KernelFile { name: subject.name.clone(), fingerprint })
 }

@@ -5,8 +5,8 @@ use super::document::{FeatureList, document};
 use super::findings::Findings;
 use super::store::{KernelFile, Outcome, Plain, PriceList, Stored};
 use fwdlab_model::record::{Executed, ExecutedFunction};
-use fwdlab_packet::Family;
 use fwdlab_results::document::{Document, FORMS};
+use fwdlab_vm::guest::System;
 
 const CATALOGUE: &str = r#"
 [[feature]]
@@ -25,7 +25,7 @@ undo = "untag"
 "#;
 
 fn features() -> Vec<Feature> {
-    catalogue::read(CATALOGUE, "test", Family::Inet).unwrap()
+    catalogue::read(CATALOGUE, "test").unwrap()
 }
 
 /// Counts of these functions, the same in each burst.
@@ -45,17 +45,19 @@ fn list(release: &str, plain: f64) -> PriceList {
     let mut list = PriceList::new(KernelFile::default(), "--family inet".to_owned());
     list.release = release.to_owned();
     let first = executed(&[("ip_forward", plain)]);
-    list.boots.push(Plain { first, checks: vec![("rules 1".to_owned(), plain + 1.0)] });
+    let mut boot = Plain::new(&first);
+    assert!(boot.check(&features()[0], &executed(&[("ip_forward", plain + 1.0)])));
+    list.boots.push(boot);
     for feature in features() {
         let outcome = match feature.size() {
             Some(size) => Outcome::Counted {
-                executed: executed(&[
+                executed: Box::new(executed(&[
                     ("ip_forward", plain),
                     ("nft_do_chain", 50.0 + 10.0 * f64::from(size)),
-                ]),
+                ])),
+                plain: Box::new(first.clone()),
                 sent: 300,
                 lost: u64::from(size == 100),
-                boot: 0,
             },
             None => Outcome::Absent { why: "Unknown device type".to_owned() },
         };
@@ -98,12 +100,21 @@ fn kernels_are_compared_with_the_first() {
     assert!(text.contains("Of 4 comparisons with 6.1, 3 are dearer and 0 cheaper"), "{text}");
     let csv = rendered(&document(&found), "csv");
     assert!(csv.contains("rules 10"), "{csv}");
+    // A feature that the second kernel lacks is no answer.
+    let mut lists = lists;
+    let why = "Unknown device type".to_owned();
+    lists[1].add(&features()[2], Outcome::Absent { why });
+    let found = Findings::new(&lists, &features(), 0.05);
+    let answers: Vec<bool> = found.comparisons.iter().map(|c| c.outcome.is_answered()).collect();
+    assert_eq!(answers, [true, true, true, false]);
 }
 
 #[test]
 fn traces_and_uncounted_features_are_reported() {
     let mut dirty = list("6.1", 1000.0);
-    dirty.boots[0].checks.push(("rules 10".to_owned(), 1200.0));
+    let boot = &mut dirty.boots[0];
+    assert!(!boot.check(&features()[1], &executed(&[("ip_forward", 1200.0)])));
+    boot.traces.push("rules 10".to_owned());
     dirty.features.remove("vlan");
     let found = Findings::new(&[dirty], &features(), 0.02);
     assert_eq!(found.kernels[0].traces, ["rules 10"]);
@@ -126,10 +137,17 @@ fn stored_counts_are_found_again_unless_declaration_or_kernel_changed() {
     assert_eq!(again.list, stored.list);
     assert!(again.missing(&features()).is_empty());
     let changed = CATALOGUE.replace("\"tag\"", "\"tag 7\"");
-    let changed = catalogue::read(&changed, "test", Family::Inet).unwrap();
+    let changed = catalogue::read(&changed, "test").unwrap();
     let missing: Vec<&str> =
         again.missing(&changed).iter().map(|feature| feature.name.as_str()).collect();
     assert_eq!(missing, ["vlan"]);
+    let mut again = again;
+    for _ in 0..2 {
+        again.list.features.remove("vlan");
+        assert_eq!(again.missing(&features()).len(), 1);
+        again.add_failure(&features()[3], "the guest hangs".to_owned());
+    }
+    assert!(again.missing(&features()).is_empty(), "after two attempts");
     let other = KernelFile { name: "other".to_owned(), ..KernelFile::default() };
     let other = PriceList::new(other, "--family inet".to_owned());
     assert_eq!(Stored::at(path.clone(), other).unwrap().missing(&features()).len(), 4);
@@ -143,7 +161,7 @@ fn stored_counts_are_found_again_unless_declaration_or_kernel_changed() {
 
 #[test]
 fn list_shows_each_feature_once_with_its_values() {
-    let list = FeatureList::new(&features());
+    let list = FeatureList::new(&[(System::Linux, features())]);
     let text = rendered(&list.document(), "text");
     assert!(text.contains("rules (N = 1, 10, 100): What do N rules cost?"), "{text}");
     assert!(text.contains("vlan: What does a tag cost?"), "{text}");

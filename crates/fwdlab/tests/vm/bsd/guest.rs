@@ -95,7 +95,8 @@ impl Lab {
             }
         }
         let (accel, also, cache) = (Accel::Tcg, CountOptions::default(), cache.as_path());
-        let common = Common { accel, cpus: 1, memory: 768, nics, also, cache };
+        let log = "console.log";
+        let common = Common { accel, cpus: 1, memory: 768, nics, also, cache, log };
         let began = Instant::now();
         let guest = Guest { image, kernel: None, common };
         let running = guest.boot(&machine_directory).unwrap_or_else(|error| panic!("{error}"));
