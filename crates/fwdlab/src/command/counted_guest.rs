@@ -182,14 +182,19 @@ impl Subject {
     /// # Errors
     /// If they can't be listed.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        let others = |image: &Image, kernel: &Path| vec![image.file.clone(), kernel.to_owned()];
         Ok(match &self.kernel {
             Bootable::Linux(kernel) => kernel.files()?,
             Bootable::FreeBsd(image, None) => vec![image.file.clone()],
-            Bootable::FreeBsd(image, Some(kernel)) if kernel.is_dir() => {
-                others(image, &kernel.join("kernel"))
-            }
-            Bootable::FreeBsd(image, Some(kernel)) => others(image, kernel),
+            Bootable::FreeBsd(image, Some(kernel)) => match std::fs::read_dir(kernel) {
+                // With its modules.
+                Ok(entries) => {
+                    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+                    let mut files: Vec<PathBuf> = files.collect();
+                    files.sort();
+                    [vec![image.file.clone()], files].concat()
+                }
+                Err(_) => vec![image.file.clone(), kernel.clone()],
+            },
         })
     }
 
@@ -203,7 +208,7 @@ impl Subject {
             System::FreeBsd => MEMORY[1],
         };
         let GuestOptions { also, features, cache, .. } = options;
-        let log = format!("console-{}.log", self.name);
+        let log = format!("console-{number}.log");
         let (accel, cpus, log) = (Accel::Counted, 1, log.as_str());
         let common = Common { accel, cpus, memory, nics, also, cache, log };
         let running = match &self.kernel {

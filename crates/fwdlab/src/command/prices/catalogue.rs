@@ -133,6 +133,13 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Feature>> {
             );
             return Err(mistake(why).into());
         }
+        if one.answers && one.encrypts {
+            let why = format!(
+                "`{}`: encrypted packets can't be answered\n  next step: remove `answers`",
+                one.name
+            );
+            return Err(mistake(why).into());
+        }
         if !names.insert(&one.name) {
             let why = format!("two features are named `{}`\n  next step: rename one", one.name);
             return Err(mistake(why).into());

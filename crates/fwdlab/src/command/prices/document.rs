@@ -5,7 +5,6 @@ use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope, exact};
 use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
-use fwdlab_vm::guest::System;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,7 +24,8 @@ pub(super) fn document(findings: &Findings) -> Document<'_> {
     blocks.extend(absent(findings));
     blocks.extend(doubts(findings));
     let features = findings.features.iter().filter_map(|feature| details(findings, feature));
-    blocks.push(Block::Where(DetailLevel::Page, features.collect()));
+    let features = Block::section("Features by function", features.collect());
+    blocks.push(Block::Where(DetailLevel::Page, vec![features]));
     Document {
         title: "Prices of forwarding features, instructions per packet".to_owned(),
         conclusion: vec![Block::text(conclusion(findings))],
@@ -52,11 +52,10 @@ struct Listed {
 }
 
 impl FeatureList {
-    pub(super) fn new(features: &[(System, Vec<Feature>)]) -> FeatureList {
+    pub(super) fn new(features: &[(&'static str, Vec<Feature>)]) -> FeatureList {
         let mut listed: Vec<Listed> = Vec::new();
         let all = features.iter().flat_map(|(system, of)| of.iter().map(|one| (*system, one)));
         for (system, Feature { base, group, value, question, .. }) in all {
-            let system = system.name();
             let values = Some(value.clone()).filter(|value| !value.is_empty());
             let same = |last: &&mut Listed| last.name == *base && last.system == system;
             match listed.last_mut().filter(same) {
@@ -79,7 +78,10 @@ impl FeatureList {
             true => format!("{}: {}", one.name, one.question),
             false => format!("{} (N = {}): {}", one.name, one.values.join(", "), one.question),
         };
-        let place = |one: &Listed| format!("{}: {}", one.system, one.group);
+        let place = |one: &Listed| match one.system {
+            "" => one.group.clone(),
+            system => format!("{system}: {}", one.group),
+        };
         let groups = self.features.chunk_by(|a, b| place(a) == place(b));
         let section = |group: &[Listed]| {
             Block::section(place(&group[0]), vec![Block::list(group.iter().map(line))])
@@ -304,15 +306,21 @@ fn conclusion(findings: &Findings) -> String {
         );
     }
     if findings.kernels.len() > 1 {
-        let outside = findings.comparisons.iter().filter_map(exact).filter(|e| !e.within_margin);
+        let answered = || findings.comparisons.iter().filter_map(exact);
+        let outside = answered().filter(|exact| !exact.within_margin);
         let (dearer, cheaper): (Vec<_>, Vec<_>) = outside.partition(|exact| exact.difference > 0.0);
         text += &format!(
             " Of {} comparisons with {}, {} are dearer and {} cheaper by more than the margin.",
-            findings.comparisons.len(),
+            answered().count(),
             findings.kernels[0].label,
             dearer.len(),
             cheaper.len()
         );
+        let open = findings.comparisons.len() - answered().count();
+        if open > 0 {
+            text +=
+                &format!(" {open} features of the first kernel were not counted in another one.");
+        }
     }
     text
 }

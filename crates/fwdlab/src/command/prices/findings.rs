@@ -1,12 +1,14 @@
 //! Prices: what each feature adds to plain forwarding, in each kernel, and comparisons of kernels.
 
 use super::catalogue::Feature;
-use super::store::{Outcome, PriceList, total};
-use fwdlab_model::record::Executed;
+use super::store::{Outcome, Plain, PriceList, total};
+use fwdlab_model::record::{Executed, ExecutedFunction};
 use fwdlab_results::counts::{Exact, FunctionDifference, Repetition, compare_executed};
+use fwdlab_results::profile::{OTHER, Subsystems};
 use fwdlab_results::report::analysis::{self, Compared};
+use fwdlab_results::stats::summary::median;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All prices, as `--json` prints them.
 #[derive(Serialize)]
@@ -39,7 +41,8 @@ pub(super) struct Kernel {
     pub(super) label: String,
     pub(super) release: String,
     pub(super) file: String,
-    /// Instructions per packet; 0 before the first count.
+    /// Instructions per packet: median over all boots and checks without traces; 0 before the first
+    /// count.
     pub(super) instructions: f64,
     /// Number of boots in which its features were counted.
     pub(super) boots: usize,
@@ -144,20 +147,22 @@ fn labels(lists: &[PriceList]) -> Vec<String> {
 }
 
 fn kernel(list: &PriceList, label: &str) -> Kernel {
-    let totals: Vec<f64> = list.boots.iter().map(|boot| total(&boot.first)).collect();
-    let checks = list.boots.iter().flat_map(|boot| {
-        boot.checks.iter().filter(|(name, _)| !boot.traces.contains(name)).map(|(_, after)| *after)
-    });
-    let all = totals.iter().copied().chain(checks);
-    let (least, most) =
-        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), value| (l.min(value), m.max(value)));
+    let checks = |boot: &Plain| {
+        let kept = boot.checks.iter().filter(|(name, _)| !boot.traces.contains(name));
+        kept.map(|(_, after)| *after).collect::<Vec<f64>>()
+    };
+    let counts =
+        list.boots.iter().flat_map(|boot| [vec![total(&boot.first)], checks(boot)].concat());
+    let counts: Vec<f64> = counts.collect();
+    let ends = |(l, m): (f64, f64), count: &f64| (l.min(*count), m.max(*count));
+    let range = counts.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
     Kernel {
         label: label.to_owned(),
         release: list.release.clone(),
         file: list.file.name.clone(),
-        instructions: totals.first().copied().unwrap_or_default(),
+        instructions: median(&counts).unwrap_or_default(),
         boots: list.boots.len(),
-        range: least.is_finite().then_some((least, most)),
+        range: (!counts.is_empty()).then_some(range),
         traces: list.boots.iter().flat_map(|boot| boot.traces.iter().cloned()).collect(),
     }
 }
@@ -176,17 +181,62 @@ fn price(list: &PriceList, feature: &Feature) -> Price {
         (Outcome::Counted { executed, sent, lost, .. }, Some((plain, _))) => {
             let compared = compare_executed(&[plain], &[executed], 0.0, Repetition::Bursts);
             let Ok(Exact { difference, functions, .. }) = compared else { return Price::Missing };
+            let mut functions = functions.map(|found| found.differing).unwrap_or_default();
+            let mut others = half_background(plain, executed);
+            others.retain(|other| functions.iter().all(|known| known.name != other.name));
+            let price = difference + others.iter().map(|one| one.difference).sum::<f64>();
+            functions.extend(others);
+            functions.sort_by(|a, b| b.difference.abs().total_cmp(&a.difference.abs()));
             Price::Counted {
-                price: difference,
+                price,
                 instructions: total(executed),
                 sent: *sent,
                 lost: *lost,
-                functions: functions.map(|found| found.differing).unwrap_or_default(),
+                functions,
             }
         }
         (Outcome::Absent { why }, _) => Price::Absent { why: why.clone() },
         _ => Price::Missing,
     }
+}
+
+/// Smallest difference of a function that is background in one count only: those of the scheduler
+/// differ by as much between two counts of the same.
+const RELEVANT: f64 = 5.0;
+
+/// Functions that are background in one of the counts and differ beyond the scatter of both. A shaper
+/// reads the clock for each packet, which is background without it.
+fn half_background(plain: &Executed, executed: &Executed) -> Vec<FunctionDifference> {
+    let by_name = |executed: &'_ Executed| -> BTreeMap<String, ExecutedFunction> {
+        executed
+            .functions
+            .iter()
+            .map(|function| (function.name.clone(), function.clone()))
+            .collect()
+    };
+    let (before, after) = (by_name(plain), by_name(executed));
+    let subsystems = Subsystems::default();
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let difference = |name: &String| {
+        let none = ExecutedFunction { bursts: vec![0.0], ..ExecutedFunction::default() };
+        let [a, b] = [&before, &after].map(|of| of.get(name).unwrap_or(&none));
+        let ends = |(l, m): (f64, f64), burst: &f64| (l.min(*burst), m.max(*burst));
+        let [(least_a, most_a), (least_b, most_b)] =
+            [a, b].map(|one| one.bursts.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends));
+        let (before, after) = (median(&a.bursts)?, median(&b.bursts)?);
+        let is_apart = least_b > most_a || least_a > most_b;
+        let is_found =
+            a.is_background != b.is_background && is_apart && (after - before).abs() >= RELEVANT;
+        is_found.then(|| FunctionDifference {
+            name: name.clone(),
+            subsystem: subsystems.of_function(name).unwrap_or(OTHER).to_owned(),
+            before,
+            after,
+            difference: after - before,
+            atomics: b.atomics - a.atomics,
+        })
+    };
+    names.into_iter().filter_map(difference).collect()
 }
 
 /// Slopes of the features with two or more sizes.

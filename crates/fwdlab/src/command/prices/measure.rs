@@ -61,12 +61,18 @@ pub(super) fn measure(
     stored: &mut Stored,
     progress: &Progress,
 ) -> Result<()> {
+    let mut has_failed = false;
     loop {
         let missing = stored.missing(features);
         if missing.is_empty() {
             return Ok(());
         }
-        in_one_boot(subject, options, traffic, &missing, stored, progress)?;
+        match in_one_boot(subject, options, traffic, &missing, stored, progress) {
+            Ok(()) => has_failed = false,
+            // As of a port that another program took, or a busy machine.
+            Err(_) if !has_failed => has_failed = true,
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -101,6 +107,7 @@ fn in_one_boot(
             ..question
         };
         let set_up = guest.run(&feature.set_up(family, interfaces), "");
+        let is_refused = set_up.as_ref().is_err_and(is_refusal);
         let counted = set_up.and_then(|_| count(&guest, &question));
         // A failure to undo shows in the next count.
         let _ = guest.run(&feature.undo(family, interfaces), "");
@@ -108,27 +115,32 @@ fn in_one_boot(
             Ok(found) => {
                 let Counted { executed, sent, lost } = found;
                 let (plain, executed) = (Box::new(plain.clone()), Box::new(executed));
-                stored.list.add(feature, Outcome::Counted { plain, executed, sent, lost });
+                stored.add(feature, Outcome::Counted { plain, executed, sent, lost });
                 progress.add();
             }
-            Err(error) if is_absent(&error) => {
-                stored.list.add(feature, Outcome::Absent { why: why(&error) });
+            Err(error) if is_refused => {
+                stored.add(feature, Outcome::Absent { why: why(&error) });
                 progress.add();
             }
-            Err(error) => stored.add_failure(feature, why(&error)),
+            Err(error) => {
+                let is_last = stored.add_failure(feature, why(&error));
+                let is_stopped =
+                    matches!(error.downcast_ref::<VmError>(), Some(VmError::ForwardsNothing));
+                if is_last && is_stopped {
+                    stored.add(feature, Outcome::Absent { why: why(&error) });
+                }
+                if is_last {
+                    progress.add();
+                }
+            }
         }
         let after = count(&guest, &traffic.question());
-        let is_as_before = match after {
-            Ok(after) => {
-                plain = after.executed;
-                stored.list.boots[boot].check(feature, &plain)
-            }
-            Err(_) => false,
-        };
+        let is_as_before = after.is_ok_and(|after| {
+            plain = after.executed;
+            stored.list.boots[boot].check(feature, &plain)
+        });
         stored.save()?;
         if !is_as_before {
-            stored.list.boots[boot].traces.push(feature.name.clone());
-            stored.save()?;
             break;
         }
     }
@@ -148,15 +160,12 @@ fn count(guest: &CountedGuest, question: &Question) -> Result<Counted> {
     Ok(Counted { executed: boot.executed, sent: boot.sent, lost: boot.lost })
 }
 
-/// True if a feature can't be set up in this guest, or stops forwarding. Other errors are of the
-/// guest or the measurement.
-fn is_absent(error: &Error) -> bool {
-    let is_refused = |error: &BenchError| match error {
-        BenchError::Program { why, .. } => why.starts_with("exit status"),
-        _ => false,
-    };
-    error.downcast_ref::<BenchError>().is_some_and(is_refused)
-        || matches!(error.downcast_ref::<VmError>(), Some(VmError::ForwardsNothing))
+/// True if a command that sets a feature up failed by itself. A program that is missing (126, 127)
+/// or was killed (from 128 on) says nothing about the kernel.
+fn is_refusal(error: &Error) -> bool {
+    let Some(BenchError::Program { why, .. }) = error.downcast_ref() else { return false };
+    let status = why.strip_prefix("exit status ").map(|rest| rest.split([':', ' ']).next());
+    status.flatten().and_then(|status| status.parse::<u32>().ok()).is_some_and(|it| it < 126)
 }
 
 /// The reason in one line.

@@ -164,10 +164,15 @@ fn features(arguments: &Arguments, system: System) -> Result<Vec<Feature>> {
 
 /// Prints the features: of the given catalogue, or of all systems.
 fn list(arguments: &Arguments) -> Result<Exit> {
-    let of = |system| features(arguments, system).map(|features| (system, features));
+    let of = |system: System| features(arguments, system).map(|found| (system.name(), found));
     let listed = match arguments.catalogue {
-        Some(_) => vec![of(System::Linux)?],
-        None => vec![of(System::Linux)?, of(System::FreeBsd)?],
+        Some(_) => vec![("", features(arguments, System::Linux)?)],
+        None => {
+            // A word may name a feature of one system only.
+            let (linux, freebsd) = (of(System::Linux), of(System::FreeBsd));
+            let found: Vec<_> = [&linux, &freebsd].into_iter().flatten().cloned().collect();
+            if found.is_empty() { vec![linux?] } else { found }
+        }
     };
     arguments.form.print(&FeatureList::new(&listed).document())?;
     Ok(Exit::Done)

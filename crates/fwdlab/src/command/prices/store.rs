@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Version of the files.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Counts of a kernel with all features so far.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -67,7 +67,11 @@ impl Plain {
     pub(super) fn check(&mut self, feature: &Feature, executed: &Executed) -> bool {
         let after = total(executed);
         self.checks.push((feature.name.clone(), after));
-        (after / total(&self.first) - 1.0).abs() <= TRACE
+        let is_restored = (after / total(&self.first) - 1.0).abs() <= TRACE;
+        if !is_restored {
+            self.traces.push(feature.name.clone());
+        }
+        is_restored
     }
 }
 
@@ -161,13 +165,20 @@ impl Stored {
             }
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
+        let of_other_version = |text: &str| {
+            let found: Option<serde_json::Value> = serde_json::from_str(text).ok();
+            found.is_some_and(|found| found["version"].is_u64() && found["version"] != VERSION)
+        };
+        if of_other_version(&text) {
+            return Ok(Stored::new(path, empty));
+        }
         let list: PriceList = serde_json::from_str(&text).map_err(|error| {
             CliError::Mistake(format!(
                 "{}: not a list of prices: {error}\n  next step: move the file away",
                 path.display()
             ))
         })?;
-        if list.version != VERSION || list.file != empty.file {
+        if list.file != empty.file {
             return Ok(Stored::new(path, empty));
         }
         if list.traffic != empty.traffic {
@@ -196,10 +207,17 @@ impl Stored {
         features.iter().filter(is_missing).filter(|feature| may_be_tried(feature)).collect()
     }
 
-    /// Records that a feature could not be counted.
-    pub(super) fn add_failure(&mut self, feature: &Feature, why: String) {
+    /// Stores a feature's result.
+    pub(super) fn add(&mut self, feature: &Feature, outcome: Outcome) {
+        self.failures.remove(&feature.name);
+        self.list.add(feature, outcome);
+    }
+
+    /// Records that a feature could not be counted; returns true after the last attempt.
+    pub(super) fn add_failure(&mut self, feature: &Feature, why: String) -> bool {
         let failure = self.failures.entry(feature.name.clone()).or_default();
         *failure = (failure.0 + 1, why);
+        failure.0 >= ATTEMPTS
     }
 
     /// Writes the list: completely or not at all.
@@ -225,7 +243,8 @@ impl Stored {
 fn identity(subject: &Subject) -> Result<KernelFile> {
     let mut hasher = DefaultHasher::new();
     for file in subject.files()? {
-        let meta = fs::metadata(&file).with_context(|| file.display().to_string())?;
+        // Modules may be links to files of packages that are not installed.
+        let Ok(meta) = fs::metadata(&file) else { continue };
         let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         (file.file_name(), meta.len(), modified.map(|at| at.as_secs())).hash(&mut hasher);
     }

@@ -6,7 +6,6 @@ use super::findings::Findings;
 use super::store::{KernelFile, Outcome, Plain, PriceList, Stored};
 use fwdlab_model::record::{Executed, ExecutedFunction};
 use fwdlab_results::document::{Document, FORMS};
-use fwdlab_vm::guest::System;
 
 const CATALOGUE: &str = r#"
 [[feature]]
@@ -47,6 +46,7 @@ fn list(release: &str, plain: f64) -> PriceList {
     let first = executed(&[("ip_forward", plain)]);
     let mut boot = Plain::new(&first);
     assert!(boot.check(&features()[0], &executed(&[("ip_forward", plain + 1.0)])));
+    assert!(boot.check(&features()[1], &first));
     list.boots.push(boot);
     for feature in features() {
         let outcome = match feature.size() {
@@ -89,6 +89,24 @@ fn prices_and_slopes_are_the_known_ones() {
     assert!(html.contains("What do 10 rules cost?") && html.contains("add $N"), "{html}");
 }
 
+/// A function that is background in plain forwarding alone is part of the price, the scheduler's
+/// noise is not.
+#[test]
+fn price_contains_functions_that_were_background() {
+    let feature = &features()[3];
+    let mut plain = executed(&[("ip_forward", 1000.0), ("ktime_get", 1.0), ("schedule", 3.0)]);
+    plain.functions[1].is_background = true;
+    plain.functions[2].is_background = true;
+    let mut shaped = executed(&[("ip_forward", 1000.0), ("ktime_get", 40.0), ("schedule", 7.0)]);
+    // The idle guest executes them as well.
+    shaped.functions[1..].iter_mut().for_each(|function| function.idle = 20.0);
+    let mut list = list("6.1", 1000.0);
+    let (plain, executed) = (Box::new(plain), Box::new(shaped));
+    list.add(feature, Outcome::Counted { plain, executed, sent: 300, lost: 0 });
+    let found = Findings::new(&[list], &features(), 0.02);
+    assert_eq!(found.features[3].prices[0].price(), Some(39.0));
+}
+
 #[test]
 fn kernels_are_compared_with_the_first() {
     let lists = [list("6.1", 1000.0), list("6.2", 1100.0)];
@@ -114,7 +132,6 @@ fn traces_and_uncounted_features_are_reported() {
     let mut dirty = list("6.1", 1000.0);
     let boot = &mut dirty.boots[0];
     assert!(!boot.check(&features()[1], &executed(&[("ip_forward", 1200.0)])));
-    boot.traces.push("rules 10".to_owned());
     dirty.features.remove("vlan");
     let found = Findings::new(&[dirty], &features(), 0.02);
     assert_eq!(found.kernels[0].traces, ["rules 10"]);
@@ -148,6 +165,8 @@ fn stored_counts_are_found_again_unless_declaration_or_kernel_changed() {
         again.add_failure(&features()[3], "the guest hangs".to_owned());
     }
     assert!(again.missing(&features()).is_empty(), "after two attempts");
+    again.add(&features()[3], Outcome::Absent { why: "unknown".to_owned() });
+    assert!(again.failures.is_empty(), "a success is no failure");
     let other = KernelFile { name: "other".to_owned(), ..KernelFile::default() };
     let other = PriceList::new(other, "--family inet".to_owned());
     assert_eq!(Stored::at(path.clone(), other).unwrap().missing(&features()).len(), 4);
@@ -161,7 +180,7 @@ fn stored_counts_are_found_again_unless_declaration_or_kernel_changed() {
 
 #[test]
 fn list_shows_each_feature_once_with_its_values() {
-    let list = FeatureList::new(&[(System::Linux, features())]);
+    let list = FeatureList::new(&[("Linux", features())]);
     let text = rendered(&list.document(), "text");
     assert!(text.contains("rules (N = 1, 10, 100): What do N rules cost?"), "{text}");
     assert!(text.contains("vlan: What does a tag cost?"), "{text}");
