@@ -169,7 +169,9 @@ fn samples_are_in_the_window_with_names_and_firewall() {
         // Other work delays perf's end.
         assert!(inside >= 0.6, "{inside} of the samples lie in the window");
         assert_eq!(record.windows.len(), 4);
-        assert!(record.windows.iter().all(|window| window.forwarded > 1000));
+        // Other programs may take the CPU away for one of them.
+        let forwarded: u64 = record.windows.iter().map(|window| window.forwarded).sum();
+        assert!(forwarded > 4000, "{:?}", record.windows);
 
         // The DUT is its polling thread. Other programs may also have had the CPU, and programs
         // without a symbol table have no names.

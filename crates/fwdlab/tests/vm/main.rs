@@ -207,7 +207,7 @@ fn prices_are_linear_in_rules_and_stored() {
     let Some(kernel) = kernel() else { return };
     let (kernel, directory) = (kernel.to_string_lossy(), tempfile::tempdir().unwrap());
     let mut arguments = vec![&*kernel, "--out", directory.path().to_str().expect("a name")];
-    for feature in ["nft-rules 1", "nft-rules 10", "nft-rules 100", "vlan"] {
+    for feature in ["nft-rules 1", "nft-rules 10", "nft-rules 100", "masquerade", "vlan"] {
         arguments.extend(["--only", feature]);
     }
     let prices = || fwdlab("prices", &arguments).unwrap_or_else(|error| panic!("{error}"));
@@ -221,7 +221,12 @@ fn prices_are_linear_in_rules_and_stored() {
     let few = (price(1) - price(0)) / 9.0;
     let many = (price(2) - price(1)) / 90.0;
     assert!(few > 50.0 && (many / few - 1.0).abs() < 0.02, "{few} {many}");
-    assert!((100.0..1500.0).contains(&price(3)), "{}", price(3));
+    assert!((1000.0..4000.0).contains(&price(3)), "{}", price(3));
+    assert!((100.0..1500.0).contains(&price(4)), "{}", price(4));
+    // Packets of established flows are translated, and no longer set up.
+    let translation = found["features"][3]["prices"][0]["functions"].as_array().expect("functions");
+    let executes = |name: &str| translation.iter().any(|f| f["name"] == name && f["before"] == 0.0);
+    assert!(executes("nf_nat_manip_pkt") && !executes("nf_nat_setup_info"), "{translation:#?}");
     let (again, progress) = prices();
     assert!(!progress.contains("booting"), "{progress}");
     assert_eq!(again["features"], found["features"]);

@@ -200,8 +200,8 @@ fn price(list: &PriceList, feature: &Feature) -> Price {
     }
 }
 
-/// Smallest difference of a function that is background in one count only: those of the scheduler
-/// differ by as much between two counts of the same.
+/// Smallest relevant difference of a function that is background in one count only. Functions of the
+/// scheduler differ by up to this number between two counts of the same.
 const RELEVANT: f64 = 5.0;
 
 /// Functions that are background in one of the counts and differ beyond the scatter of both. A shaper

@@ -161,7 +161,7 @@ fn count(guest: &CountedGuest, question: &Question) -> Result<Counted> {
 }
 
 /// True if a command that sets a feature up failed by itself. A program that is missing (126, 127)
-/// or was killed (from 128 on) says nothing about the kernel.
+/// or was killed (from 128 on) is no property of the kernel.
 fn is_refusal(error: &Error) -> bool {
     let Some(BenchError::Program { why, .. }) = error.downcast_ref() else { return false };
     let status = why.strip_prefix("exit status ").map(|rest| rest.split([':', ' ']).next());
@@ -173,5 +173,24 @@ fn why(error: &Error) -> String {
     match error.downcast_ref::<BenchError>() {
         Some(BenchError::Program { why, .. }) => why.replace('\n', "; "),
         _ => format!("{error:#}").lines().next().unwrap_or("no reason").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_command_is_a_refusal() {
+        let error = |why: &str| {
+            let (command, host, why) = ("sh".to_owned(), "dut".to_owned(), why.to_owned());
+            Error::new(BenchError::Program { command, host, why })
+        };
+        assert!(is_refusal(&error("exit status 2: RTNETLINK answers: Operation not supported")));
+        assert!(is_refusal(&error("exit status 1")));
+        for why in ["exit status 127: tc: not found", "exit status 137", "killed after 120 s"] {
+            assert!(!is_refusal(&error(why)), "{why}");
+        }
+        assert!(!is_refusal(&Error::new(VmError::ForwardsNothing)));
     }
 }
