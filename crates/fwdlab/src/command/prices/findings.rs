@@ -182,7 +182,7 @@ fn price(list: &PriceList, feature: &Feature) -> Price {
             let compared = compare_executed(&[plain], &[executed], 0.0, Repetition::Bursts);
             let Ok(Exact { difference, functions, .. }) = compared else { return Price::Missing };
             let mut functions = functions.map(|found| found.differing).unwrap_or_default();
-            let mut others = half_background(plain, executed);
+            let mut others = other_differences(plain, executed);
             others.retain(|other| functions.iter().all(|known| known.name != other.name));
             let price = difference + others.iter().map(|one| one.difference).sum::<f64>();
             functions.extend(others);
@@ -200,13 +200,14 @@ fn price(list: &PriceList, feature: &Feature) -> Price {
     }
 }
 
-/// Smallest relevant difference of a function that is background in one count only. Functions of the
-/// scheduler differ by up to this number between two counts of the same.
+/// Smallest relevant difference of a function that differs less clearly. Functions of the scheduler
+/// differ by up to this number between two counts of the same.
 const RELEVANT: f64 = 5.0;
 
-/// Functions that are background in one of the counts and differ beyond the scatter of both. A shaper
-/// reads the clock for each packet, which is background without it.
-fn half_background(plain: &Executed, executed: &Executed) -> Vec<FunctionDifference> {
+/// Functions that a comparison leaves out and that belong to the price: background in one of the
+/// counts (a shaper reads the clock for each packet, which is background without it), or with one
+/// outlier among the bursts.
+fn other_differences(plain: &Executed, executed: &Executed) -> Vec<FunctionDifference> {
     let by_name = |executed: &'_ Executed| -> BTreeMap<String, ExecutedFunction> {
         executed
             .functions
@@ -218,16 +219,18 @@ fn half_background(plain: &Executed, executed: &Executed) -> Vec<FunctionDiffere
     let subsystems = Subsystems::default();
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let difference = |name: &String| {
+        let is_background =
+            |of: &BTreeMap<String, ExecutedFunction>| of.get(name).is_none_or(|f| f.is_background);
+        // Without a count on one side, background on the other is noise.
+        if is_background(&before) && is_background(&after) {
+            return None;
+        }
         let none = ExecutedFunction { bursts: vec![0.0], ..ExecutedFunction::default() };
         let [a, b] = [&before, &after].map(|of| of.get(name).unwrap_or(&none));
-        let ends = |(l, m): (f64, f64), burst: &f64| (l.min(*burst), m.max(*burst));
-        let [(least_a, most_a), (least_b, most_b)] =
-            [a, b].map(|one| one.bursts.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends));
+        let [(least_a, most_a), (least_b, most_b)] = [a, b].map(|one| ends(&one.bursts));
         let (before, after) = (median(&a.bursts)?, median(&b.bursts)?);
         let is_apart = least_b > most_a || least_a > most_b;
-        let is_found =
-            a.is_background != b.is_background && is_apart && (after - before).abs() >= RELEVANT;
-        is_found.then(|| FunctionDifference {
+        (is_apart && (after - before).abs() >= RELEVANT).then(|| FunctionDifference {
             name: name.clone(),
             subsystem: subsystems.of_function(name).unwrap_or(OTHER).to_owned(),
             before,
@@ -237,6 +240,15 @@ fn half_background(plain: &Executed, executed: &Executed) -> Vec<FunctionDiffere
         })
     };
     names.into_iter().filter_map(difference).collect()
+}
+
+/// Minimum and maximum, of five or more bursts without the most extreme one at each end.
+fn ends(bursts: &[f64]) -> (f64, f64) {
+    let mut sorted = bursts.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let left_out = usize::from(sorted.len() >= 5);
+    let kept = &sorted[left_out..sorted.len() - left_out];
+    (kept.first().copied().unwrap_or(0.0), kept.last().copied().unwrap_or(0.0))
 }
 
 /// Slopes of the features with two or more sizes.

@@ -103,8 +103,19 @@ fn price_contains_functions_that_were_background() {
     let mut list = list("6.1", 1000.0);
     let (plain, executed) = (Box::new(plain), Box::new(shaped));
     list.add(feature, Outcome::Counted { plain, executed, sent: 300, lost: 0 });
-    let found = Findings::new(&[list], &features(), 0.02);
+    let Outcome::Counted { mut executed, mut plain, .. } =
+        list.row(feature).unwrap().outcome.clone()
+    else {
+        panic!("it was counted")
+    };
+    let found = Findings::new(&[list.clone()], &features(), 0.02);
     assert_eq!(found.features[3].prices[0].price(), Some(39.0));
+    // One outlier of five bursts does not hide a difference of 20.
+    plain.functions[0].bursts = vec![1000.0; 5];
+    executed.functions[0].bursts = vec![1020.0, 1020.0, 1020.0, 1020.0, 990.0];
+    list.add(feature, Outcome::Counted { plain, executed, sent: 300, lost: 0 });
+    let found = Findings::new(&[list], &features(), 0.02);
+    assert_eq!(found.features[3].prices[0].price(), Some(59.0));
 }
 
 #[test]
