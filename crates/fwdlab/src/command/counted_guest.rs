@@ -8,6 +8,8 @@ use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_bench::testbed::vm::executed;
 use fwdlab_model::record::Executed;
 use fwdlab_packet::{Family, Flows};
+use fwdlab_results::counts::Exact;
+use fwdlab_results::report::analysis::{Compared, Outcome};
 use fwdlab_vm::caches::CacheCosts;
 use fwdlab_vm::calls::Calls;
 use fwdlab_vm::forwarding::{self, GUEST_MACS, Question};
@@ -238,6 +240,21 @@ pub(crate) struct CountedGuest {
     pub(crate) build: String,
     /// Time from the start to a guest that forwards.
     pub(crate) ready: Duration,
+}
+
+/// A kernel that could not be counted.
+#[derive(serde::Serialize)]
+pub(crate) struct Failed {
+    pub(crate) kernel: String,
+    pub(crate) why: String,
+}
+
+/// The numbers of a comparison by counts; `None` if it has no answer.
+pub(crate) fn exact(compared: &Compared) -> Option<&Exact> {
+    match &compared.outcome {
+        Outcome::Counted(exact) => Some(exact),
+        _ => None,
+    }
 }
 
 /// Counts of one boot.

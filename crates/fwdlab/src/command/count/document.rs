@@ -1,8 +1,9 @@
 //! Document of the counts.
 
-use super::findings::{Findings, Row, exact};
+use super::findings::{Findings, Row};
 use super::graphs::GraphFile;
 use super::many;
+use crate::command::counted_guest::exact;
 use fwdlab_results::counts::{FunctionCount, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};

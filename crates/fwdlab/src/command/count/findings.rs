@@ -4,11 +4,12 @@ use super::graphs::GraphFile;
 use super::labels::labels;
 use super::misses::Modelled;
 use super::state::{Boot, State};
+use crate::command::counted_guest::{Failed, exact};
 use fwdlab_packet::Family;
 use fwdlab_results::counts::{Exact, Foreground, FunctionCount, Repetition, Total};
 use fwdlab_results::counts::{compare_executed, costs};
 use fwdlab_results::profile::Subsystems;
-use fwdlab_results::report::analysis::{Compared, Outcome};
+use fwdlab_results::report::analysis::Compared;
 use fwdlab_results::stats::summary::median;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,13 +55,6 @@ pub(super) struct Findings {
     /// Difference of each kernel from the one before it in the same state; `None` for the first.
     #[serde(skip)]
     pub(super) steps: Vec<Option<f64>>,
-}
-
-/// A kernel that could not be counted.
-#[derive(Serialize)]
-pub(super) struct Failed {
-    pub(super) kernel: String,
-    pub(super) why: String,
 }
 
 /// Totals of a kernel in one state, per packet. They cover its own functions and don't depend on
@@ -173,14 +167,6 @@ fn pairs(states: usize, per_kernel: usize) -> impl Iterator<Item = (usize, usize
     let is_changed = move |at: &usize| !at.is_multiple_of(per_kernel);
     let changes = (0..states).filter(is_changed).map(move |at| (at - at % per_kernel, at));
     kernels.chain(changes)
-}
-
-/// The numbers of a comparison; `None` if it has no answer.
-pub(super) fn exact(compared: &Compared) -> Option<&Exact> {
-    match &compared.outcome {
-        Outcome::Counted(exact) => Some(exact),
-        _ => None,
-    }
 }
 
 fn row(states: &[State], state: &State, label: String) -> Row {

@@ -195,8 +195,8 @@ pub(super) fn conclusion(findings: &Findings) -> String {
 mod tests {
     use super::super::document::document;
     use super::super::document::tests::{question, state};
-    use super::super::findings::Failed;
     use super::*;
+    use crate::command::counted_guest::Failed;
     use fwdlab_results::document::FORMS;
 
     fn findings(totals: &[f64]) -> Findings {

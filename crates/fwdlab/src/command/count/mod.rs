@@ -15,13 +15,13 @@ mod misses;
 mod state;
 
 use super::compare::margin;
-use super::counted_guest::{self, GuestOptions, TrafficArguments};
+use super::counted_guest::{self, Failed, GuestOptions, TrafficArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::verdict::{self, FailOn};
 use anyhow::{Context, Result, anyhow};
-use findings::{Failed, Findings};
+use findings::Findings;
 use fwdlab_vm::guest::CountOptions;
 use state::State;
 use std::path::PathBuf;

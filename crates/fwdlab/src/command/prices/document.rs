@@ -1,7 +1,8 @@
 //! Document of the prices.
 
 use super::catalogue::Feature;
-use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope, exact};
+use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope};
+use crate::command::counted_guest::exact;
 use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};

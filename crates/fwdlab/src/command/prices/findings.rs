@@ -2,10 +2,11 @@
 
 use super::catalogue::Feature;
 use super::store::{Outcome, Plain, PriceList, total};
+use crate::command::counted_guest::Failed;
 use fwdlab_model::record::{Executed, ExecutedFunction};
 use fwdlab_results::counts::{Exact, FunctionDifference, Repetition, compare_executed};
 use fwdlab_results::profile::{OTHER, Subsystems};
-use fwdlab_results::report::analysis::{self, Compared};
+use fwdlab_results::report::analysis::Compared;
 use fwdlab_results::stats::summary::median;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +26,6 @@ pub(super) struct Findings {
     /// Kernels that could not be counted to the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
-}
-
-/// A kernel that could not be counted to the end.
-#[derive(Serialize)]
-pub(super) struct Failed {
-    pub(super) kernel: String,
-    pub(super) why: String,
 }
 
 /// Plain forwarding of a kernel.
@@ -302,12 +296,4 @@ fn comparisons(
         }
     }
     comparisons
-}
-
-/// The numbers of a comparison; `None` if it has no answer.
-pub(super) fn exact(compared: &Compared) -> Option<&Exact> {
-    match &compared.outcome {
-        analysis::Outcome::Counted(exact) => Some(exact),
-        _ => None,
-    }
 }

@@ -13,7 +13,7 @@ mod store;
 mod tests;
 
 use super::compare::margin;
-use super::counted_guest::{self, GuestOptions, Subject, TrafficArguments};
+use super::counted_guest::{self, Failed, GuestOptions, Subject, TrafficArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
@@ -21,7 +21,7 @@ use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use catalogue::Feature;
 use document::FeatureList;
-use findings::{Failed, Findings};
+use findings::Findings;
 use fwdlab_vm::guest::{CountOptions, System};
 use measure::Progress;
 use std::collections::BTreeSet;
