@@ -19,6 +19,7 @@ git                 git                     unit
 cpio                cpio                    unit vm
 xz                  xz-utils                unit vm
 gzip                gzip                    unit
+lz4                 lz4                     unit vm
 zstd                zstd                    unit vm
 strip               binutils                unit lab
 rpmbuild            rpm                     unit

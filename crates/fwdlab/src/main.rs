@@ -14,6 +14,8 @@ mod events;
 mod exit;
 mod experiment;
 #[cfg(target_os = "linux")]
+mod git;
+#[cfg(target_os = "linux")]
 mod lease_wait;
 mod link_types;
 mod metric_arg;

@@ -11,7 +11,7 @@ use crate::counts::CountFile;
 use crate::error::VmError;
 use crate::guest::{self, Common, System};
 use crate::initrd::Initrd;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Module};
 use crate::machine::{self, Accel, Boot, Model};
 use crate::modprobe;
 use crate::tool;
@@ -132,16 +132,7 @@ impl Guest<'_> {
 
     /// Builds the guest's system.
     fn initrd(&self, directory: &Path, model: Model) -> Result<Vec<u8>, VmError> {
-        let mut names =
-            vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
-        if self.features {
-            names.extend(FIREWALL);
-        }
-        let modules = self.kernel.modules(&names)?;
-        let requested = match self.features {
-            true => self.kernel.modules_named(&REQUESTED)?,
-            false => Vec::new(),
-        };
+        let [modules, requested] = modules(self.kernel, self.features, model)?;
         let mut initrd = Initrd::new();
         let read = |name: &str| {
             let path = directory.join(name);
@@ -191,6 +182,23 @@ impl Guest<'_> {
             fs::read_to_string(&public).map_err(|source| VmError::file(&public, source))?;
         guest::ssh_config(directory, port, public.trim_end())
     }
+}
+
+/// Reads the modules of a guest: those that it loads at boot, in this order, and those that it loads
+/// when they are needed.
+///
+/// # Errors
+/// If a file can't be read or decompressed.
+pub fn modules(kernel: &Kernel, features: bool, model: Model) -> Result<[Vec<Module>; 2], VmError> {
+    let mut names = vec!["virtio_pci", "virtio_rng", "virtio-rng", "virtio_net", model.module()];
+    if features {
+        names.extend(FIREWALL);
+    }
+    let requested = match features {
+        true => kernel.modules_named(&REQUESTED)?,
+        false => Vec::new(),
+    };
+    Ok([kernel.modules(&names)?, requested])
 }
 
 /// Waits until the guest is up, and sets the gate during the boot.

@@ -12,6 +12,7 @@ const GRAPH: &[(&str, &[&str])] = &[
     ("netio", &["packet"]),
     ("router", &["packet", "netio"]),
     ("vm", &["packet", "netio"]),
+    ("codediff", &[]),
     ("host", &["model", "netio"]),
     ("dut", &["host", "model", "packet", "netio"]),
     ("generator", &["host", "model", "packet", "netio"]),
@@ -31,7 +32,7 @@ const GRAPH: &[(&str, &[&str])] = &[
         "fwdlab",
         &[
             "model", "packet", "netio", "router", "routerd", "bench", "results", "archive",
-            "export", "search", "vm", "otg",
+            "export", "search", "vm", "otg", "codediff",
         ],
     ),
 ];
@@ -42,6 +43,9 @@ const ALLOWED_USERS: &[(&str, &[&str])] = &[
     ("aya", &["netio"]),
     ("libc", &["netio"]),
     ("rustix", &["netio", "routerd", "fwdlab"]),
+    // Machine code.
+    ("object", &["codediff"]),
+    ("iced-x86", &["codediff"]),
     // Captured frames.
     ("pcap-parser", &["netio"]),
     // Routes that change while packets are forwarded.

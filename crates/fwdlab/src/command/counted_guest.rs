@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_bench::testbed::vm::executed;
+use fwdlab_codediff::Build;
 use fwdlab_model::record::Executed;
 use fwdlab_packet::{Family, Flows};
 use fwdlab_results::counts::Exact;
@@ -19,6 +20,7 @@ use fwdlab_vm::kernel::{self, Kernel};
 use fwdlab_vm::linux;
 use fwdlab_vm::machine::{self, Accel, Model, Nic};
 use fwdlab_vm::wire::Wire;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +57,19 @@ pub(crate) struct TrafficArguments {
 }
 
 impl TrafficArguments {
+    /// The default traffic of a family.
+    pub(crate) fn of(family: Family) -> TrafficArguments {
+        TrafficArguments {
+            family,
+            frame_size: 64,
+            flows: 1000,
+            batch: 32,
+            packets: 1600,
+            bursts: 5,
+            nic: Model::Virtio,
+        }
+    }
+
     /// The options in words, by which stored counts are recognised.
     pub(crate) fn text(&self) -> String {
         let TrafficArguments { family, frame_size, flows, batch, packets, bursts, nic } = self;
@@ -177,6 +192,35 @@ impl Subject {
             Bootable::Linux(_) => System::Linux,
             Bootable::FreeBsd(..) => System::FreeBsd,
         }
+    }
+
+    /// A kernel of Linux by its image, without modules.
+    ///
+    /// # Errors
+    /// If it is no kernel.
+    pub(crate) fn of_image(image: &Path, cache: &Path) -> Result<Subject> {
+        let name = image.file_name().unwrap_or(image.as_os_str()).to_string_lossy().into_owned();
+        Ok(Subject { name, kernel: Bootable::Linux(Kernel::find(image, cache)?) })
+    }
+
+    /// Loads the machine code of a kernel of Linux with the modules that its guests have; with
+    /// `features`, also those that features need.
+    ///
+    /// # Errors
+    /// If a file can't be read, or is not for x86-64.
+    pub(crate) fn code(&self, features: bool) -> Result<Build> {
+        let Bootable::Linux(kernel) = &self.kernel else {
+            anyhow::bail!("{}: the machine code of FreeBSD can't be compared", self.name);
+        };
+        let mut build = Build::new(&self.name, &kernel.content()?)?;
+        let [loaded, requested] = linux::modules(kernel, features, Model::Virtio)?;
+        let mut known = BTreeSet::new();
+        for (name, content) in loaded.iter().chain(&requested) {
+            if known.insert(name) {
+                build.add_module(name, content)?;
+            }
+        }
+        Ok(build)
     }
 
     /// The files that it consists of.

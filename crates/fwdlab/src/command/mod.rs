@@ -39,6 +39,8 @@ pub(crate) mod profile;
 pub(crate) mod receive;
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
+pub(crate) mod review;
+#[cfg(target_os = "linux")]
 pub(crate) mod route;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
@@ -172,6 +174,9 @@ pub(crate) enum Command {
     /// Count what features cost in a kernel: rules, NAT, tunnels, queueing disciplines
     Prices(prices::Arguments),
     #[cfg(target_os = "linux")]
+    /// Find which builds or commits of a kernel changed forwarding
+    Review(review::Arguments),
+    #[cfg(target_os = "linux")]
     /// List and fetch kernels for guests
     Kernels(kernels::Arguments),
     /// Show which functions use CPU time
@@ -277,6 +282,8 @@ pub(crate) fn execute(command: Command) -> anyhow::Result<Exit> {
         #[cfg(target_os = "linux")]
         Command::Prices(arguments) => prices::execute(&arguments),
         #[cfg(target_os = "linux")]
+        Command::Review(arguments) => review::execute(&arguments),
+        #[cfg(target_os = "linux")]
         Command::Kernels(arguments) => kernels::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Flamegraph(arguments) => flamegraph::execute(&arguments),
@@ -316,8 +323,8 @@ fn no_command_here(words: &[OsString]) -> crate::error::CliError {
     let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let why = match name.as_ref() {
         "ab" | "bench" | "bisect" | "count" | "datasheet" | "doctor" | "kernels" | "lab"
-        | "otg" | "prices" | "receive" | "route" | "run" | "search" | "selftest" | "send"
-        | "submit" => {
+        | "otg" | "prices" | "receive" | "review" | "route" | "run" | "search" | "selftest"
+        | "send" | "submit" => {
             "it measures, which needs Linux\n  next step: run it on a Linux machine, which reaches \
              others over ssh; `fwdlab show` and `fwdlab report` read here what it stores"
         }

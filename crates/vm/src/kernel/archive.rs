@@ -7,12 +7,14 @@ use std::path::Path;
 
 /// Compression formats: their first bytes, the program that decompresses them, and the
 /// package that contains it.
-const COMPRESSIONS: [(&[u8], &str, &str); 6] = [
+const COMPRESSIONS: [(&[u8], &str, &str); 7] = [
     (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz-utils (xz)"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd"),
     (&[0x1f, 0x8b], "gzip", "gzip"),
     (b"BZh", "bzip2", "bzip2"),
     (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4"),
+    // Its older format, which kernel images have.
+    (&[0x02, 0x21, 0x4c, 0x18], "lz4", "lz4"),
     (&[0x5d, 0, 0], "xz", "xz-utils (xz)"),
 ];
 /// Bytes that distinguish the compression formats.

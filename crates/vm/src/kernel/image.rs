@@ -3,8 +3,9 @@
 //! A bzImage decompresses itself, whatever its compression (gzip, xz, zstd, lz4 and others): only
 //! its header is checked here. An uncompressed `vmlinux` boots if it has an entry point for PVH.
 
+use super::archive;
 use crate::error::VmError;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,6 +16,13 @@ const MAGIC_AT: u64 = 0x202;
 const PROTOCOL_AT: u64 = 0x206;
 const RELEASE_AT: u64 = 0x20e;
 const XLOADFLAGS_AT: u64 = 0x236;
+/// Number of sectors of 512 bytes before the protected-mode code, which follows a boot sector; offset
+/// of the compressed kernel in that code, and its length.
+const SETUP_SECTORS_AT: usize = 0x1f1;
+const PAYLOAD_AT: usize = 0x248;
+const PAYLOAD_LENGTH_AT: usize = 0x24c;
+/// The compressed kernel ends with its length after decompression.
+const LENGTH: usize = 4;
 /// Base of the pointer.
 const SETUP: u64 = 0x200;
 /// First version of the protocol that has flags of a 64-bit kernel.
@@ -46,6 +54,33 @@ pub(super) fn check(path: &Path) -> Result<String, VmError> {
              .pkg.tar.zst), a build tree, or a disk of FreeBSD (.raw, .img, .qcow2)",
         )),
     }
+}
+
+/// Returns the decompressed content of a bzImage: `vmlinux`, followed by its relocations.
+///
+/// # Errors
+/// If it is no bzImage, or can't be decompressed.
+pub(super) fn content(path: &Path) -> Result<Vec<u8>, VmError> {
+    let image = fs::read(path).map_err(|error| unreadable(path, error))?;
+    let payload = payload(&image).ok_or_else(|| VmError::Kernel {
+        path: path.to_owned(),
+        why: "no bzImage, so that its code can't be read\n  next step: give arch/x86/boot/bzImage of \
+              its build tree, or a package"
+            .to_owned(),
+    })?;
+    archive::decompressed(payload.to_vec())
+}
+
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| {
+        let word = image.get(at..at + 4)?.try_into().ok()?;
+        usize::try_from(u32::from_le_bytes(word)).ok()
+    };
+    let is_one = image.get(MAGIC_AT as usize..)?.starts_with(b"HdrS");
+    let sectors = usize::from(*image.get(SETUP_SECTORS_AT)?) + 1;
+    let begin = sectors * 512 + word(PAYLOAD_AT)?;
+    let end = begin.checked_add(word(PAYLOAD_LENGTH_AT)?)?.checked_sub(LENGTH)?;
+    image.get(begin..end).filter(|_| is_one)
 }
 
 /// Formats of images.

@@ -101,6 +101,15 @@ impl Kernel {
         }
     }
 
+    /// Returns the decompressed kernel: `vmlinux` without its symbol table, followed by the list of
+    /// its relocations.
+    ///
+    /// # Errors
+    /// If the image is no bzImage, or can't be decompressed.
+    pub fn content(&self) -> Result<Vec<u8>, VmError> {
+        image::content(&self.image)
+    }
+
     /// Lists its image and the files of its modules.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! first one can write any more.
 
 use crate::error::CliError;
+use crate::git::{self, git, git_free, short};
 use crate::signal::Stop;
 use crate::{state_dir, terminal};
 use anyhow::{Context, Result};
@@ -27,8 +28,6 @@ const BUILT: &str = "built";
 const FAILED: &str = "failed";
 const LOG: &str = "log";
 const TREE: &str = "tree";
-/// Digits of a commit's name in reports.
-const SHORT: usize = 12;
 /// Lines of a failed build that are shown.
 const LAST: usize = 3;
 /// Interval between checks of a build, and time that a build has to end after SIGTERM.
@@ -71,9 +70,8 @@ impl Builds {
             CliError::Mistake(format!("--repo {}: {error}", range.repository.display()))
         })?;
         let commit = |option: &str, name: &str| -> Result<String> {
-            let revision = format!("{name}^{{commit}}");
-            let found = git(&repository, &["rev-parse", "--verify", "--end-of-options", &revision]);
-            found.map_err(|why| CliError::Mistake(format!("{option} {name}: {why}")).into())
+            git::commit(&repository, name)
+                .map_err(|why| CliError::Mistake(format!("{option} {name}: {why}")).into())
         };
         let (good, bad) = (commit("--good", range.good)?, commit("--bad", range.bad)?);
         if git(&repository, &["merge-base", "--is-ancestor", &good, &bad]).is_err() {
@@ -188,31 +186,13 @@ impl Builds {
 
     /// Creates a worktree of the clone at a commit, and removes the remains of a killed build.
     fn check_out(&self, place: &Path, commit: &str) -> Result<()> {
-        let clone = self.directory.join("source");
-        let path = |path: &Path| path.display().to_string();
         let failed = |why: String| CliError::Environment(format!("checking out {commit}: {why}"));
-        if !clone.join("HEAD").exists() {
-            // Created under another name and renamed, so that the clone is complete or absent.
-            let new = self.directory.join(format!("source-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&new);
-            let borrow = ["clone", "--quiet", "--shared", "--bare"];
-            let (from, to) = (path(&self.repository), path(&new));
-            git(&self.directory, &[&borrow[..], &["--", &from, &to]].concat()).map_err(failed)?;
-            if let Err(error) = fs::rename(&new, &clone) {
-                let _ = fs::remove_dir_all(&new);
-                if !clone.join("HEAD").exists() {
-                    return Err(failed(error.to_string()).into());
-                }
-            }
-        }
+        let clone = git::borrow(&self.repository, &self.directory).map_err(failed)?;
         if place.exists() {
             fs::remove_dir_all(place).map_err(|error| failed(error.to_string()))?;
         }
         fs::create_dir_all(place).map_err(|error| failed(error.to_string()))?;
-        let tree = path(&place.join(TREE));
-        git(&clone, &["worktree", "prune"]).map_err(failed)?;
-        git(&clone, &["worktree", "add", "--quiet", "--detach", "--force", &tree, commit])
-            .map_err(failed)?;
+        git::add_worktree(&clone, &place.join(TREE), commit).map_err(failed)?;
         Ok(())
     }
 
@@ -267,50 +247,11 @@ fn interrupted<T>() -> Result<T> {
     Err(CliError::Interrupted("interrupted while a commit was built".into()).into())
 }
 
-fn short(commit: &str) -> String {
-    commit.chars().take(SHORT).collect()
-}
-
-/// Directory of the builds of a repository by one command; each command has its own.
+/// Directory of the builds of a repository by one command.
 fn directory(requested: Option<&Path>, repository: &Path, build: &str) -> Result<PathBuf> {
     let base = match requested {
-        Some(directory) => std::path::absolute(directory).context("the directory of builds")?,
+        Some(directory) => git::absolute(directory)?,
         None => state_dir::cache()?.join("builds"),
     };
-    // FNV-1a (Fowler, Noll and Vo 1991).
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in format!("{}\0{build}", repository.display()).bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    let name = repository.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(plain).collect();
-    Ok(base.join(format!("{name}-{hash:016x}")))
-}
-
-/// Removes git's own variables from the environment of a program, so that the repository of a hook
-/// is not mistaken for the intended one.
-fn git_free(mut command: Command) -> Command {
-    for (name, _) in
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
-    {
-        if !name.to_string_lossy().starts_with("GIT_CONFIG") {
-            command.env_remove(name);
-        }
-    }
-    command
-}
-
-/// Returns git's output, or its complaint as the error.
-fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = git_free(Command::new("git"));
-    command.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
-    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "there is no git\n  next step: install it".to_owned(),
-        _ => format!("git can't be started: {error}"),
-    })?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!("git failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
-    }
+    Ok(git::directory(&base, repository, build))
 }

@@ -47,9 +47,9 @@ struct Declaration {
 
 /// A feature with one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Feature {
+pub(in crate::command) struct Feature {
     /// Its name, and the value: `nft-rules 100`.
-    pub(super) name: String,
+    pub(in crate::command) name: String,
     /// Its name without the value.
     pub(super) base: String,
     /// The value; empty without one.

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Progress over all kernels; their guests run at the same time.
-pub(super) struct Progress {
+pub(in crate::command) struct Progress {
     stage: Mutex<Stage>,
     began: Instant,
     done: Mutex<usize>,
@@ -23,7 +23,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Shows progress towards `total` counts.
-    pub(super) fn new(total: usize) -> Progress {
+    pub(in crate::command) fn new(total: usize) -> Progress {
         let stage = Mutex::new(Stage::new());
         Progress { stage, began: Instant::now(), done: Mutex::new(0), total }
     }
@@ -47,13 +47,13 @@ impl Progress {
     }
 }
 
-/// Counts the features of a kernel that its list lacks, and stores each. A guest that died, or does
+/// Counts plain forwarding of a kernel and the features that its list lacks, and stores each. A guest that died, or does
 /// not forward as before after a feature was removed, is replaced with a new one. A feature that
 /// could not be counted is tried a second time.
 ///
 /// # Errors
 /// If a guest doesn't boot or forward plainly, or a result can't be stored.
-pub(super) fn measure(
+pub(in crate::command) fn measure(
     subject: &Subject,
     options: GuestOptions<'_>,
     traffic: &TrafficArguments,
@@ -64,7 +64,7 @@ pub(super) fn measure(
     let mut has_failed = false;
     loop {
         let missing = stored.missing(features);
-        if missing.is_empty() {
+        if missing.is_empty() && !stored.list.boots.is_empty() {
             return Ok(());
         }
         match in_one_boot(subject, options, traffic, &missing, stored, progress) {
@@ -76,7 +76,8 @@ pub(super) fn measure(
     }
 }
 
-/// Counts features until all are counted, or the guest is no longer as before: at least one.
+/// Counts plain forwarding, and features until all are counted or the guest is no longer as before:
+/// at least one.
 fn in_one_boot(
     subject: &Subject,
     options: GuestOptions<'_>,
@@ -96,6 +97,7 @@ fn in_one_boot(
     stored.list.release.clone_from(&guest.release);
     stored.list.build.clone_from(&guest.build);
     stored.list.boots.push(Plain::new(&first));
+    stored.save()?;
     let (boot, mut plain) = (stored.list.boots.len() - 1, first);
     for (number, feature) in features.iter().enumerate() {
         progress.begin(&format!("{name}: {}", feature.name));

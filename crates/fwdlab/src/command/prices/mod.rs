@@ -19,16 +19,18 @@ use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
-use catalogue::Feature;
+pub(super) use catalogue::Feature;
 use document::FeatureList;
 use findings::Findings;
+use fwdlab_packet::Family;
 use fwdlab_vm::guest::{CountOptions, System};
-use measure::Progress;
+pub(super) use measure::{Progress, measure};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{PriceList, Stored};
+use store::PriceList;
+pub(super) use store::{Outcome, Stored};
 
 /// Margin of equivalence without `--margin`, as a ratio.
 const MARGIN: f64 = 0.02;
@@ -149,17 +151,26 @@ fn system(subjects: &[Subject]) -> Result<System> {
     }
 }
 
+/// Features of the built-in catalogue that the words select; all without words.
+///
+/// # Errors
+/// If a word selects nothing.
+pub(super) fn features_of(
+    system: System,
+    family: Family,
+    words: &[String],
+) -> Result<Vec<Feature>> {
+    let all = catalogue::read(catalogue::built_in(system), "built-in catalogue")?;
+    catalogue::select(all, family, words)
+}
+
 /// The features to count.
 fn features(arguments: &Arguments, system: System) -> Result<Vec<Feature>> {
-    let all = match &arguments.catalogue {
-        None => catalogue::read(catalogue::built_in(system), "built-in catalogue")?,
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| CliError::Mistake(format!("{}: {error}", path.display())))?;
-            catalogue::read(&text, &path.display().to_string())?
-        }
-    };
-    catalogue::select(all, arguments.traffic.family, &arguments.only)
+    let (family, words) = (arguments.traffic.family, &arguments.only);
+    let Some(path) = &arguments.catalogue else { return features_of(system, family, words) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| CliError::Mistake(format!("{}: {error}", path.display())))?;
+    catalogue::select(catalogue::read(&text, &path.display().to_string())?, family, words)
 }
 
 /// Prints the features: of the given catalogue, or of all systems.
@@ -200,7 +211,7 @@ fn measure_all(
             let mut item = item.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let (subject, stored) = &mut *item;
             let measured =
-                measure::measure(subject, options, &arguments.traffic, features, stored, &progress);
+                measure(subject, options, &arguments.traffic, features, stored, &progress);
             let uncounted = stored.failures.iter().map(|(name, (_, why))| format!("{name}: {why}"));
             let reasons = measured.err().map(|error| format!("{error:#}")).into_iter();
             let kernel = || subject.name.clone();

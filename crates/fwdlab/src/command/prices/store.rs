@@ -19,7 +19,7 @@ const VERSION: u32 = 2;
 
 /// Counts of a kernel with all features so far.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub(super) struct PriceList {
+pub(in crate::command) struct PriceList {
     version: u32,
     /// Identity of the kernel's file.
     pub(super) file: KernelFile,
@@ -29,7 +29,7 @@ pub(super) struct PriceList {
     /// The traffic, as the options of the command.
     pub(super) traffic: String,
     /// Boots in which features were counted.
-    pub(super) boots: Vec<Plain>,
+    pub(in crate::command) boots: Vec<Plain>,
     /// Features by name.
     pub(super) features: BTreeMap<String, Row>,
 }
@@ -45,9 +45,9 @@ pub(super) struct KernelFile {
 
 /// Counts of plain forwarding in one boot, instructions per packet.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub(super) struct Plain {
+pub(in crate::command) struct Plain {
     /// Before any feature.
-    pub(super) first: Executed,
+    pub(in crate::command) first: Executed,
     /// After a feature was removed, with its name: checks that plain forwarding is restored.
     pub(super) checks: Vec<(String, f64)>,
     /// Features after whose removal the guest did not forward as before.
@@ -82,16 +82,16 @@ pub(super) fn total(executed: &Executed) -> f64 {
 
 /// A feature's result.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub(super) struct Row {
+pub(in crate::command) struct Row {
     /// [`Feature::declaration`] at the time of counting.
     pub(super) declaration: String,
-    pub(super) outcome: Outcome,
+    pub(in crate::command) outcome: Outcome,
 }
 
 /// Counts with a feature, or the reason for their absence.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Outcome {
+pub(in crate::command) enum Outcome {
     /// It was counted.
     Counted {
         /// Plain forwarding immediately before.
@@ -114,7 +114,7 @@ impl PriceList {
     }
 
     /// The result of a feature, if it was counted as it is declared now.
-    pub(super) fn row(&self, feature: &Feature) -> Option<&Row> {
+    pub(in crate::command) fn row(&self, feature: &Feature) -> Option<&Row> {
         self.features.get(&feature.name).filter(|row| row.declaration == feature.declaration())
     }
 
@@ -126,9 +126,9 @@ impl PriceList {
 }
 
 /// The file of a kernel's list, with its contents.
-pub(super) struct Stored {
+pub(in crate::command) struct Stored {
     pub(super) path: PathBuf,
-    pub(super) list: PriceList,
+    pub(in crate::command) list: PriceList,
     /// Features that could not be counted this time, with the number of attempts and the last
     /// reason.
     pub(super) failures: BTreeMap<String, (u32, String)>,
@@ -143,7 +143,7 @@ impl Stored {
     ///
     /// # Errors
     /// If a file can't be read, or was counted with other traffic.
-    pub(super) fn open(
+    pub(in crate::command) fn open(
         directory: &Path,
         subject: &Subject,
         traffic: &TrafficArguments,
@@ -199,7 +199,7 @@ impl Stored {
     }
 
     /// The features without a result that may be tried.
-    pub(super) fn missing<'f>(&self, features: &'f [Feature]) -> Vec<&'f Feature> {
+    pub(in crate::command) fn missing<'f>(&self, features: &'f [Feature]) -> Vec<&'f Feature> {
         let may_be_tried = |feature: &Feature| {
             self.failures.get(&feature.name).is_none_or(|(attempts, _)| *attempts < ATTEMPTS)
         };

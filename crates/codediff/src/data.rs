@@ -1,0 +1,195 @@
+//! Compares the data to which code refers: variables, tables and strings.
+//!
+//! A kernel contains names of variables, but neither their sizes nor names of string literals and
+//! of constants of the compiler. A reference into data is therefore resolved in this order: a string,
+//! the bytes that the instruction accesses, a table of addresses, the variable as far as the next
+//! symbol.
+
+use crate::compare::{Comparer, Reason, names};
+use crate::image::{Kind, Location};
+use crate::reference::Use;
+
+/// Longest string, and largest variable whose content is compared.
+const STRING: u64 = 4096;
+const VARIABLE: u64 = 1 << 20;
+
+/// Compares the data at two locations.
+pub(crate) fn compare<'a>(
+    comparer: &mut Comparer<'a>,
+    [old, new]: [Location<'a>; 2],
+    how: Use,
+    offset: u64,
+) -> Result<(), Reason> {
+    if [old, new].iter().all(|one| one.section.kind == Kind::ReadOnly) {
+        if let (Some(a), Some(b)) = (string(old), string(new)) {
+            return match a == b {
+                true => Ok(()),
+                // Both may be tables that look like text.
+                false => variable(comparer, [old, new], how, offset),
+            };
+        }
+        if let Use::Access(size) = how
+            && is_anonymous(old, new)
+            && let Some(result) = constant([old, new], size)
+        {
+            return result;
+        }
+        if let Some(result) = table(comparer, [old, new], offset) {
+            return result;
+        }
+    }
+    variable(comparer, [old, new], how, offset)
+}
+
+/// True if the locations can't belong to variables of the same name.
+fn is_anonymous(old: Location<'_>, new: Location<'_>) -> bool {
+    old.symbol != new.symbol || old.offset != new.offset
+}
+
+/// The string at a location, with its final zero; `None` if there is other data.
+fn string(location: Location<'_>) -> Option<&[u8]> {
+    let section = location.section;
+    let begin = usize::try_from(location.address - section.address).ok()?;
+    let rest = section.bytes.get(begin..)?;
+    let end = rest.iter().take(STRING as usize).position(|byte| *byte == 0)?;
+    // A level of printk begins with 1; the rest is text.
+    let text = rest[..end].strip_prefix(&[1]).unwrap_or(&rest[..end]);
+    let is_text = |byte: &u8| (0x20..0x7f).contains(byte) || matches!(byte, b'\n' | b'\t' | b'\r');
+    (end >= 2 && text.iter().all(is_text)).then_some(&rest[..=end])
+}
+
+/// Compares `size` bytes; `None` if they contain addresses.
+fn constant([old, new]: [Location<'_>; 2], size: u64) -> Option<Result<(), Reason>> {
+    let has_address = |one: Location<'_>| {
+        one.image.absolute.range(one.address.saturating_sub(7)..one.address + size).next().is_some()
+    };
+    if size == 0 || has_address(old) || has_address(new) {
+        return None;
+    }
+    let (a, b) = (old.image.bytes(old.address, size)?, new.image.bytes(new.address, size)?);
+    Some(if a == b { Ok(()) } else { Err(names(old, new)) })
+}
+
+/// Compares two tables of addresses without names, as compilers make them for `switch`; `None` if
+/// they are not ones.
+fn table<'a>(
+    comparer: &mut Comparer<'a>,
+    [old, new]: [Location<'a>; 2],
+    offset: u64,
+) -> Option<Result<(), Reason>> {
+    if !is_anonymous(old, new) {
+        return None;
+    }
+    let pointer = |one: Location<'a>, at| one.image.pointer(one.address + at).filter(|p| p.1 == 8);
+    pointer(old, 0)?;
+    let mut at = 0;
+    loop {
+        let (a, b) = match (pointer(old, at), pointer(new, at)) {
+            (None, None) => return Some(Ok(())),
+            (Some((a, _)), Some((b, _))) => (old.to(a), new.to(b)),
+            _ => return Some(Err(Reason::Unresolved { offset })),
+        };
+        let (Some(a), Some(b)) = (a, b) else {
+            return Some(Err(Reason::Unresolved { offset }));
+        };
+        if a.section.kind != Kind::Text || b.section.kind != Kind::Text {
+            return Some(Err(Reason::Unresolved { offset }));
+        }
+        if let Err(reason) = comparer.named(a, b) {
+            return Some(Err(reason));
+        }
+        at += 8;
+    }
+}
+
+/// Compares two variables by name, and by their initial content as far as the next symbol.
+fn variable<'a>(
+    comparer: &mut Comparer<'a>,
+    [old, new]: [Location<'a>; 2],
+    how: Use,
+    offset: u64,
+) -> Result<(), Reason> {
+    comparer.named(old, new)?;
+    if let Use::Access(size) = how {
+        return content(comparer, [old, new], size, offset);
+    }
+    let (old, new) = (whole(old), whole(new));
+    let (a, b) = (old.begin(), new.begin());
+    if let Some(known) = comparer.data.get(&(a, b)) {
+        return known.clone().map_or(Ok(()), Err);
+    }
+    // Data can refer to itself.
+    comparer.data.insert((a, b), None);
+    let size = old.extent.max(new.extent);
+    let result = content(comparer, [old, new], size, offset);
+    comparer.data.insert((a, b), result.clone().err());
+    result
+}
+
+/// The variable to which a location belongs.
+fn whole(location: Location<'_>) -> Location<'_> {
+    Location { address: location.begin(), offset: 0, ..location }
+}
+
+/// Compares `size` bytes from two locations; behind the end of a variable are zeros.
+fn content<'a>(
+    comparer: &mut Comparer<'a>,
+    [old, new]: [Location<'a>; 2],
+    size: u64,
+    offset: u64,
+) -> Result<(), Reason> {
+    match (old.section.kind, new.section.kind) {
+        (Kind::Zero, Kind::Zero) => return Ok(()),
+        _ if size > VARIABLE => return Err(Reason::Unresolved { offset }),
+        _ => {}
+    }
+    let differs = |at| {
+        let name = old.symbol.to_owned();
+        Err(Reason::Data { name, offset: old.offset + at })
+    };
+    let byte = |one: Location<'a>, at: u64| {
+        let is_within = one.offset + at < one.extent;
+        let bytes = is_within.then(|| one.image.bytes(one.address + at, 1)).flatten();
+        bytes.map_or(0, |bytes| bytes[0])
+    };
+    let pointer = |one: Location<'a>, at| {
+        one.image.pointer(one.address + at).filter(|_| one.offset + at < one.extent)
+    };
+    let mut at = 0;
+    while at < size {
+        match (pointer(old, at), pointer(new, at)) {
+            (None, None) if byte(old, at) == byte(new, at) => at += 1,
+            (Some((x, width)), Some((y, other))) if width == other => {
+                if !pointed(comparer, [old, new], [x, y], offset) {
+                    return differs(at);
+                }
+                at += u64::from(width);
+            }
+            _ => return differs(at),
+        }
+    }
+    Ok(())
+}
+
+/// Compares what two addresses in data refer to. Constant data is compared with its content, other
+/// data by name.
+fn pointed<'a>(
+    comparer: &mut Comparer<'a>,
+    from: [Location<'a>; 2],
+    addresses: [u64; 2],
+    offset: u64,
+) -> bool {
+    let (Some(old), Some(new)) = (from[0].to(addresses[0]), from[1].to(addresses[1])) else {
+        // Marks of the linker between sections.
+        let [mut old, new] = [0, 1].map(|n| from[n].image.names(addresses[n]));
+        let new: Vec<&str> = new.collect();
+        return old.any(|name| new.contains(&name));
+    };
+    let [old, new] = [comparer.builds[0].resolve(old), comparer.builds[1].resolve(new)];
+    match (old.section.kind, new.section.kind) {
+        (Kind::ReadOnly, Kind::ReadOnly) => {
+            compare(comparer, [old, new], Use::Address, offset).is_ok()
+        }
+        _ => comparer.named(old, new).is_ok(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Counts of builds: plain forwarding in each family, and features of the price list.
+
+use crate::command::counted_guest::{GuestOptions, Subject, TrafficArguments};
+use crate::command::prices::{self, Feature, Outcome, Progress, Stored};
+use anyhow::Result;
+use fwdlab_model::record::Executed;
+use fwdlab_packet::Family;
+use fwdlab_vm::guest::{CountOptions, System};
+use std::path::{Path, PathBuf};
+
+/// What packets execute in one build, by profile; `None` if the build lacks a feature.
+pub(super) type Counts = Vec<Option<Executed>>;
+
+/// Counts builds under all profiles.
+pub(super) struct Counter {
+    families: Vec<(TrafficArguments, Vec<Feature>)>,
+    out: PathBuf,
+    cache: PathBuf,
+}
+
+impl Counter {
+    /// Counts plain forwarding in these families, and features that `only` selects.
+    ///
+    /// # Errors
+    /// If a word selects no feature.
+    pub(super) fn new(
+        families: &[Family],
+        only: &[String],
+        out: &Path,
+        cache: &Path,
+    ) -> Result<Counter> {
+        let family = |family: &Family| {
+            let features = match only {
+                [] => Vec::new(),
+                words => prices::features_of(System::Linux, *family, words)?,
+            };
+            anyhow::Ok((TrafficArguments::of(*family), features))
+        };
+        let families = families.iter().map(family).collect::<Result<_>>()?;
+        Ok(Counter { families, out: out.to_owned(), cache: cache.to_owned() })
+    }
+
+    /// Names of the profiles.
+    pub(super) fn profiles(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (traffic, features) in &self.families {
+            let family = traffic.family;
+            names.push(family.to_string());
+            names.extend(features.iter().map(|feature| format!("{family} {}", feature.name)));
+        }
+        names
+    }
+
+    /// True if guests need the modules and programs of features.
+    pub(super) fn has_features(&self) -> bool {
+        self.families.iter().any(|(_, features)| !features.is_empty())
+    }
+
+    /// Counts a build, as far as it was not counted before.
+    ///
+    /// # Errors
+    /// If it doesn't boot or forward, or counts can't be stored.
+    pub(super) fn count(&self, subject: &Subject) -> Result<Counts> {
+        let mut counts = Vec::new();
+        for (traffic, features) in &self.families {
+            let mut stored = Stored::open(&self.out, subject, traffic)?;
+            let missing =
+                stored.missing(features).len() + usize::from(stored.list.boots.is_empty());
+            let options = GuestOptions {
+                nic: traffic.nic,
+                also: CountOptions::default(),
+                features: self.has_features(),
+                cache: &self.cache,
+            };
+            if missing > 0 {
+                let progress = Progress::new(missing);
+                prices::measure(subject, options, traffic, features, &mut stored, &progress)?;
+            }
+            counts.push(stored.list.boots.last().map(|plain| plain.first.clone()));
+            counts.extend(features.iter().map(
+                |feature| match &stored.list.row(feature)?.outcome {
+                    Outcome::Counted { executed, .. } => Some(executed.as_ref().clone()),
+                    Outcome::Absent { .. } => None,
+                },
+            ));
+        }
+        Ok(counts)
+    }
+}

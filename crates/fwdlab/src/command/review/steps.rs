@@ -1,0 +1,326 @@
+//! Compares each build with the one before it, by code and, unless that is equal, by counts.
+
+use super::counts::{Counter, Counts};
+use super::range::Range;
+use crate::command::counted_guest::{Subject, exact};
+use crate::progress::Stage;
+use anyhow::Result;
+use fwdlab_codediff::{Build, Change, compare};
+use fwdlab_model::record::Executed;
+use fwdlab_results::counts::{Repetition, compare_executed};
+use fwdlab_results::report::analysis::Compared;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Largest difference in instructions per packet between the sum of all steps and the ends that
+/// repetitions explain.
+const SUM: f64 = 5.0;
+
+/// Builds to review, in order.
+pub(super) trait Source {
+    /// Names of the builds.
+    fn labels(&self) -> Vec<String>;
+    /// Names of the profiles.
+    fn profiles(&self) -> Vec<String>;
+    /// Loads the machine code of a build; the reason if it can't be built.
+    ///
+    /// # Errors
+    /// On an interruption, or if files can't be read or written.
+    fn code(&mut self, build: usize) -> Result<Result<Build, String>>;
+    /// Counts a build by profile.
+    ///
+    /// # Errors
+    /// If it doesn't boot or forward.
+    fn count(&mut self, build: usize) -> Result<Counts>;
+}
+
+/// Kernels.
+pub(super) struct Kernels {
+    pub(super) subjects: Vec<Subject>,
+    pub(super) counter: Counter,
+}
+
+impl Source for Kernels {
+    fn labels(&self) -> Vec<String> {
+        self.subjects.iter().map(|subject| short(&subject.name)).collect()
+    }
+
+    fn profiles(&self) -> Vec<String> {
+        self.counter.profiles()
+    }
+
+    fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
+        Ok(Ok(self.subjects[build].code(self.counter.has_features())?))
+    }
+
+    fn count(&mut self, build: usize) -> Result<Counts> {
+        self.counter.count(&self.subjects[build])
+    }
+}
+
+/// Name of a kernel without the parts that packages of kernels share.
+fn short(name: &str) -> String {
+    let name = name.strip_suffix(".deb").unwrap_or(name);
+    let name = name.strip_prefix("linux-image-").unwrap_or(name);
+    name.split('_').next().unwrap_or(name).to_owned()
+}
+
+/// Commits, built when they are needed.
+pub(super) struct Commits<'a> {
+    pub(super) range: Range,
+    pub(super) counter: Counter,
+    pub(super) cache: &'a Path,
+    /// The kernel of the last build.
+    pub(super) code: Option<(usize, Subject)>,
+}
+
+impl Source for Commits<'_> {
+    fn labels(&self) -> Vec<String> {
+        self.range.labels()
+    }
+
+    fn profiles(&self) -> Vec<String> {
+        self.counter.profiles()
+    }
+
+    fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
+        let image = match self.range.kernel(build)? {
+            Ok(image) => image,
+            Err(why) => return Ok(Err(why)),
+        };
+        let subject = Subject::of_image(&image, self.cache)?;
+        let code = subject.code(self.counter.has_features())?;
+        self.code = Some((build, subject));
+        Ok(Ok(code))
+    }
+
+    fn count(&mut self, build: usize) -> Result<Counts> {
+        match &self.code {
+            Some((known, subject)) if *known == build => self.counter.count(subject),
+            _ => match self.range.kernel(build)? {
+                Ok(image) => self.counter.count(&Subject::of_image(&image, self.cache)?),
+                Err(why) => anyhow::bail!("{why}"),
+            },
+        }
+    }
+}
+
+/// The result.
+#[derive(Serialize)]
+pub(super) struct Review {
+    pub(super) builds: Vec<String>,
+    pub(super) profiles: Vec<String>,
+    /// Number of functions that packets execute in the first build, over all profiles.
+    pub(super) functions: usize,
+    /// Each build after the first.
+    pub(super) steps: Vec<Step>,
+    /// The last counted build with the first, by profile; empty if only one was counted.
+    pub(super) ends: Vec<Compared>,
+    /// Profiles in which the steps do not add up to the difference of the ends: the sum of the
+    /// steps, and that difference.
+    pub(super) gaps: Vec<(String, f64, f64)>,
+}
+
+/// A build, compared with the last one before it that could be built.
+#[derive(Serialize)]
+pub(super) struct Step {
+    pub(super) build: usize,
+    pub(super) before: usize,
+    pub(super) outcome: Outcome,
+}
+
+/// Result of a step.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub(super) enum Outcome {
+    /// Everything that the packets execute is equal.
+    Equal {
+        /// Number of compared functions, and of those at another address.
+        functions: usize,
+        moved: usize,
+        /// Comparisons by counts, if they were requested all the same.
+        counted: Vec<Compared>,
+    },
+    /// Some functions differ.
+    Changed {
+        /// Functions that differ, with the reason.
+        functions: Vec<ChangedFunction>,
+        /// Comparisons by counts, by profile; empty if the build could not be counted.
+        counted: Vec<Compared>,
+        /// The reason if it could not be counted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// It could not be built.
+    NotBuilt { why: String },
+}
+
+/// A function whose machine code differs.
+#[derive(Serialize)]
+pub(super) struct ChangedFunction {
+    pub(super) name: String,
+    pub(super) reason: String,
+    /// Profiles that execute it.
+    pub(super) profiles: Vec<usize>,
+}
+
+impl Review {
+    /// All comparisons by counts.
+    pub(super) fn comparisons(&self) -> impl Iterator<Item = &Compared> {
+        self.steps.iter().flat_map(|step| step.counted()).chain(&self.ends)
+    }
+
+    /// True if each build was built, and counted where that was necessary.
+    pub(super) fn is_complete(&self) -> bool {
+        self.steps.iter().all(|step| match &step.outcome {
+            Outcome::Equal { .. } => true,
+            Outcome::Changed { failure, .. } => failure.is_none(),
+            Outcome::NotBuilt { .. } => false,
+        })
+    }
+}
+
+impl Step {
+    /// Comparisons by counts, by profile; empty if it was not counted.
+    pub(super) fn counted(&self) -> &[Compared] {
+        match &self.outcome {
+            Outcome::Equal { counted, .. } | Outcome::Changed { counted, .. } => counted,
+            Outcome::NotBuilt { .. } => &[],
+        }
+    }
+}
+
+/// Names of the functions that packets execute, with the profiles that execute them.
+fn executed(counts: &Counts) -> BTreeMap<String, Vec<usize>> {
+    let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (profile, executed) in counts.iter().enumerate() {
+        for function in executed.iter().flat_map(|executed| &executed.functions) {
+            let is_executed = function.bursts.iter().any(|burst| *burst > 0.0);
+            if is_executed && !function.is_background {
+                names.entry(function.name.clone()).or_default().push(profile);
+            }
+        }
+    }
+    names
+}
+
+/// A build that was counted.
+struct Counted {
+    build: usize,
+    counts: Counts,
+}
+
+/// Reviews all builds. With `verify`, counts builds with equal code as well.
+///
+/// # Errors
+/// If the first build can't be built or counted, or files can't be read or written.
+pub(super) fn review(source: &mut dyn Source, margin: f64, verify: bool) -> Result<Review> {
+    let (labels, profiles) = (source.labels(), source.profiles());
+    let mut before = (0, source.code(0)?.map_err(|why| anyhow::anyhow!("{}: {why}", labels[0]))?);
+    let first = Counted { build: 0, counts: source.count(0)? };
+    let mut names = executed(&first.counts);
+    let functions = names.len();
+    let mut last: Option<Counted> = None;
+    let mut steps = Vec::new();
+    let compared = |a: &Counted, b: &Counted| comparisons(a, b, &labels, &profiles, margin);
+    for build in 1..labels.len() {
+        let mut stage = Stage::new();
+        stage.begin(&format!("{} ({build} of {})", labels[build], labels.len() - 1));
+        let code = match source.code(build)? {
+            Ok(code) => code,
+            Err(why) => {
+                let outcome = Outcome::NotBuilt { why };
+                steps.push(Step { build, before: before.0, outcome });
+                continue;
+            }
+        };
+        let found = compare(&before.1, &code, names.keys().map(String::as_str));
+        let changed: Vec<ChangedFunction> = changed(&found.changed, &found.unknown, &names);
+        let is_equal = changed.is_empty();
+        let mut counted = Vec::new();
+        let mut failure = None;
+        if !is_equal || verify {
+            // Counts show their own progress.
+            drop(stage);
+            match source.count(build) {
+                Ok(counts) => {
+                    let now = Counted { build, counts };
+                    counted = compared(last.as_ref().unwrap_or(&first), &now);
+                    names = executed(&now.counts);
+                    last = Some(now);
+                }
+                Err(error) => failure = Some(format!("{error:#}")),
+            }
+        }
+        let outcome = match is_equal {
+            true => Outcome::Equal { functions: found.equal.len(), moved: found.moved, counted },
+            false => Outcome::Changed { functions: changed, counted, failure },
+        };
+        steps.push(Step { build, before: before.0, outcome });
+        before = (build, code);
+    }
+    let ends = last.as_ref().map(|last| compared(&first, last)).unwrap_or_default();
+    let gaps = gaps(&steps, &ends, &profiles);
+    Ok(Review { builds: labels, profiles, functions, steps, ends, gaps })
+}
+
+fn changed(
+    changes: &[Change],
+    unknown: &[String],
+    names: &BTreeMap<String, Vec<usize>>,
+) -> Vec<ChangedFunction> {
+    let one = |name: &str, reason: String| ChangedFunction {
+        name: name.to_owned(),
+        reason,
+        profiles: names.get(name).cloned().unwrap_or_default(),
+    };
+    let known = changes.iter().map(|change| one(&change.function, change.reason.to_string()));
+    let unknown = unknown.iter().map(|name| one(name, "in neither build's files".to_owned()));
+    known.chain(unknown).collect()
+}
+
+/// Compares two counted builds by profile.
+fn comparisons(
+    a: &Counted,
+    b: &Counted,
+    labels: &[String],
+    profiles: &[String],
+    margin: f64,
+) -> Vec<Compared> {
+    let compare = |(profile, (old, new)): (usize, (&Option<Executed>, &Option<Executed>))| {
+        let (old, new) = (old.as_ref()?, new.as_ref()?);
+        let outcome = compare_executed(&[old], &[new], margin, Repetition::Bursts);
+        let label = |build: usize| match profiles.len() {
+            1 => labels[build].clone(),
+            _ => format!("{}, {}", labels[build], profiles[profile]),
+        };
+        Some(Compared::counted((a.build, label(a.build)), (b.build, label(b.build)), outcome))
+    };
+    a.counts.iter().zip(&b.counts).enumerate().filter_map(compare).collect()
+}
+
+/// Profiles in which the steps do not add up to the difference of the ends.
+fn gaps(steps: &[Step], ends: &[Compared], profiles: &[String]) -> Vec<(String, f64, f64)> {
+    // A profile can be absent from some builds.
+    let is_whole = |counted: &[Compared]| counted.is_empty() || counted.len() == profiles.len();
+    if !is_whole(ends) || !steps.iter().all(|step| is_whole(step.counted())) {
+        return Vec::new();
+    }
+    let gap = |(at, end): (usize, &Compared)| {
+        let difference = exact(end)?.difference;
+        let of_steps = steps.iter().filter_map(|step| exact(step.counted().get(at)?));
+        let sum: f64 = of_steps.map(|exact| exact.difference).sum();
+        ((sum - difference).abs() > SUM).then(|| (profiles[at].clone(), sum, difference))
+    };
+    ends.iter().enumerate().filter_map(gap).collect()
+}
+
+/// Functions that differ in any step.
+pub(super) fn all_changed(steps: &[Step]) -> BTreeSet<&str> {
+    let functions = steps.iter().flat_map(|step| match &step.outcome {
+        Outcome::Changed { functions, .. } => functions.as_slice(),
+        _ => &[],
+    });
+    functions.map(|function| function.name.as_str()).collect()
+}
