@@ -9,9 +9,15 @@ use crate::compare::{Comparer, Reason, names};
 use crate::image::{Kind, Location};
 use crate::reference::Use;
 
+/// Descriptions of debugging messages: file, line and format of a message. Only the key by which the
+/// message is switched on is compared.
+const MESSAGE: &str = "__UNIQUE_ID_ddebug";
+
 /// Longest string, and largest variable whose content is compared.
 const STRING: u64 = 4096;
 const VARIABLE: u64 = 1 << 20;
+/// Bytes of a string in a reason.
+const QUOTED: usize = 40;
 
 /// Compares the data at two locations.
 pub(crate) fn compare<'a>(
@@ -25,7 +31,7 @@ pub(crate) fn compare<'a>(
             return match a == b {
                 true => Ok(()),
                 // Both may be tables that look like text.
-                false => variable(comparer, [old, new], how, offset),
+                false => variable(comparer, [old, new], how, offset).map_err(|_| quoted(a, b)),
             };
         }
         if let Use::Access(size) = how
@@ -39,6 +45,15 @@ pub(crate) fn compare<'a>(
         }
     }
     variable(comparer, [old, new], how, offset)
+}
+
+/// The reason that two strings differ.
+fn quoted(old: &[u8], new: &[u8]) -> Reason {
+    let quoted = |text: &[u8]| {
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        format!("{:?}", String::from_utf8_lossy(&text[..text.len().min(QUOTED)]))
+    };
+    Reason::Target { names: [quoted(old), quoted(new)] }
 }
 
 /// True if the locations can't belong to variables of the same name.
@@ -112,6 +127,9 @@ fn variable<'a>(
     comparer.named(old, new)?;
     if let Use::Access(size) = how {
         return content(comparer, [old, new], size, offset);
+    }
+    if old.symbol.starts_with(MESSAGE) {
+        return Ok(());
     }
     let (old, new) = (whole(old), whole(new));
     let (a, b) = (old.begin(), new.begin());

@@ -39,6 +39,19 @@ impl Build {
         Ok(())
     }
 
+    /// A build of one image.
+    #[cfg(test)]
+    pub(crate) fn of(image: Image) -> Build {
+        let mut build = Build { images: Vec::new(), names: BTreeMap::new() };
+        build.push(image);
+        build
+    }
+
+    #[cfg(test)]
+    pub(crate) fn images_mut(&mut self) -> &mut [Image] {
+        &mut self.images
+    }
+
     fn push(&mut self, image: Image) {
         let number = self.images.len();
         for symbol in &image.symbols {
@@ -224,9 +237,15 @@ impl<'a> Location<'a> {
     }
 }
 
+/// Beginning of names that end with a number of the compiler.
+const UNIQUE: &str = "__UNIQUE_ID_";
+
 /// Returns a name without suffixes of the compiler for parts and copies of functions, and without
 /// numbers of local variables.
 pub(crate) fn plain(name: &str) -> &str {
+    if name.starts_with(UNIQUE) {
+        return name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    }
     let end = PARTS.iter().filter_map(|suffix| name.find(suffix)).min();
     let name = end.map_or(name, |end| &name[..end]);
     match name.rsplit_once('.') {

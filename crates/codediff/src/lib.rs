@@ -26,6 +26,8 @@ mod kallsyms;
 mod module;
 mod patches;
 mod reference;
+#[cfg(test)]
+mod tests;
 mod vmlinux;
 
 pub use compare::{Change, Comparison, Reason, compare};

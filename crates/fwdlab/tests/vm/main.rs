@@ -220,7 +220,10 @@ fn prices_are_linear_in_rules_and_stored() {
     };
     let few = (price(1) - price(0)) / 9.0;
     let many = (price(2) - price(1)) / 90.0;
-    assert!(few > 50.0 && (many / few - 1.0).abs() < 0.02, "{few} {many}");
+    // Few rules cost little more than what the scheduler adds on a busy machine.
+    let all = (price(2) - price(0)) / 99.0;
+    assert!(few > 50.0 && (few / many - 1.0).abs() < 0.1, "{few} {many}");
+    assert!((all / many - 1.0).abs() < 0.02, "{all} {many}");
     assert!((1000.0..4000.0).contains(&price(3)), "{}", price(3));
     assert!((100.0..1500.0).contains(&price(4)), "{}", price(4));
     // Packets of established flows are translated, and no longer set up.
@@ -230,6 +233,30 @@ fn prices_are_linear_in_rules_and_stored() {
     let (again, progress) = prices();
     assert!(!progress.contains("booting"), "{progress}");
     assert_eq!(again["features"], found["features"]);
+}
+
+#[test]
+fn review_counts_only_builds_whose_code_differs() {
+    let Some(newest) = kernel() else { return };
+    let old = newest.with_file_name("oldest.deb").to_string_lossy().into_owned();
+    let new = newest.to_string_lossy().into_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().expect("a name");
+    let arguments = [&*old, &old, &new, "--family", "inet", "--out", out];
+    let (found, _) = fwdlab("review", &arguments).unwrap_or_else(|error| panic!("{error}"));
+    let [same, other] = [0, 1].map(|at| &found["steps"][at]["outcome"]);
+    assert_eq!((&same["kind"], &same["moved"]), (&"equal".into(), &0.into()), "{same:#}");
+    assert_eq!(same["counted"].as_array().map(Vec::len), Some(0), "{same:#}");
+    assert!(found["functions"].as_u64() > Some(100), "{found:#}");
+    assert_eq!(other["kind"], "changed", "{other:#}");
+    assert_eq!(other["counted"].as_array().map(Vec::len), Some(1), "{other:#}");
+    // Equal functions can differ as well, if others call them more often, but not alone.
+    let changed = other["functions"].as_array().expect("functions");
+    let changed: Vec<&str> = changed.iter().filter_map(|f| f["name"].as_str()).collect();
+    let differing = other["counted"][0]["outcome"]["counted"]["functions"]["differing"].clone();
+    let differing = differing.as_array().expect("functions");
+    let is_changed = |function: &Value| changed.iter().any(|name| function["name"] == *name);
+    assert!(differing.is_empty() || differing.iter().any(is_changed), "{other:#}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::range::Range;
 use crate::command::counted_guest::{Subject, exact};
 use crate::progress::Stage;
 use anyhow::Result;
-use fwdlab_codediff::{Build, Change, compare};
+use fwdlab_codediff::{Build, Comparison};
 use fwdlab_model::record::Executed;
 use fwdlab_results::counts::{Repetition, compare_executed};
 use fwdlab_results::report::analysis::Compared;
@@ -19,6 +19,8 @@ const SUM: f64 = 5.0;
 
 /// Builds to review, in order.
 pub(super) trait Source {
+    /// Machine code of a build.
+    type Code;
     /// Names of the builds.
     fn labels(&self) -> Vec<String>;
     /// Names of the profiles.
@@ -27,7 +29,9 @@ pub(super) trait Source {
     ///
     /// # Errors
     /// On an interruption, or if files can't be read or written.
-    fn code(&mut self, build: usize) -> Result<Result<Build, String>>;
+    fn code(&mut self, build: usize) -> Result<Result<Self::Code, String>>;
+    /// Compares functions of two builds.
+    fn compare(old: &Self::Code, new: &Self::Code, functions: &[&str]) -> Comparison;
     /// Counts a build by profile.
     ///
     /// # Errors
@@ -42,6 +46,8 @@ pub(super) struct Kernels {
 }
 
 impl Source for Kernels {
+    type Code = Build;
+
     fn labels(&self) -> Vec<String> {
         self.subjects.iter().map(|subject| short(&subject.name)).collect()
     }
@@ -52,6 +58,10 @@ impl Source for Kernels {
 
     fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
         Ok(Ok(self.subjects[build].code(self.counter.has_features())?))
+    }
+
+    fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
+        fwdlab_codediff::compare(old, new, functions.iter().copied())
     }
 
     fn count(&mut self, build: usize) -> Result<Counts> {
@@ -76,6 +86,8 @@ pub(super) struct Commits<'a> {
 }
 
 impl Source for Commits<'_> {
+    type Code = Build;
+
     fn labels(&self) -> Vec<String> {
         self.range.labels()
     }
@@ -93,6 +105,10 @@ impl Source for Commits<'_> {
         let code = subject.code(self.counter.has_features())?;
         self.code = Some((build, subject));
         Ok(Ok(code))
+    }
+
+    fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
+        fwdlab_codediff::compare(old, new, functions.iter().copied())
     }
 
     fn count(&mut self, build: usize) -> Result<Counts> {
@@ -215,7 +231,7 @@ struct Counted {
 ///
 /// # Errors
 /// If the first build can't be built or counted, or files can't be read or written.
-pub(super) fn review(source: &mut dyn Source, margin: f64, verify: bool) -> Result<Review> {
+pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Result<Review> {
     let (labels, profiles) = (source.labels(), source.profiles());
     let mut before = (0, source.code(0)?.map_err(|why| anyhow::anyhow!("{}: {why}", labels[0]))?);
     let first = Counted { build: 0, counts: source.count(0)? };
@@ -235,8 +251,9 @@ pub(super) fn review(source: &mut dyn Source, margin: f64, verify: bool) -> Resu
                 continue;
             }
         };
-        let found = compare(&before.1, &code, names.keys().map(String::as_str));
-        let changed: Vec<ChangedFunction> = changed(&found.changed, &found.unknown, &names);
+        let functions: Vec<&str> = names.keys().map(String::as_str).collect();
+        let found = S::compare(&before.1, &code, &functions);
+        let changed = changed(&found, &names);
         let is_equal = changed.is_empty();
         let mut counted = Vec::new();
         let mut failure = None;
@@ -265,18 +282,14 @@ pub(super) fn review(source: &mut dyn Source, margin: f64, verify: bool) -> Resu
     Ok(Review { builds: labels, profiles, functions, steps, ends, gaps })
 }
 
-fn changed(
-    changes: &[Change],
-    unknown: &[String],
-    names: &BTreeMap<String, Vec<usize>>,
-) -> Vec<ChangedFunction> {
+fn changed(found: &Comparison, names: &BTreeMap<String, Vec<usize>>) -> Vec<ChangedFunction> {
     let one = |name: &str, reason: String| ChangedFunction {
         name: name.to_owned(),
         reason,
         profiles: names.get(name).cloned().unwrap_or_default(),
     };
-    let known = changes.iter().map(|change| one(&change.function, change.reason.to_string()));
-    let unknown = unknown.iter().map(|name| one(name, "in neither build's files".to_owned()));
+    let known = found.changed.iter().map(|change| one(&change.function, change.reason.to_string()));
+    let unknown = found.unknown.iter().map(|name| one(name, "in neither build's files".to_owned()));
     known.chain(unknown).collect()
 }
 

@@ -1,1 +1,157 @@
+//! Reviews of builds that are only numbers: the cost of each function.
 
+use super::counts::Counts;
+use super::document::document;
+use super::exit;
+use super::steps::{Outcome, Review, Source, review};
+use crate::exit::Exit;
+use crate::verdict::FailOn;
+use anyhow::Result;
+use fwdlab_codediff::{Change, Comparison, Reason};
+use fwdlab_model::record::{Executed, ExecutedFunction};
+use fwdlab_results::document::FORMS;
+
+/// A build: instructions by function; `Err` if it does not build.
+type Costs = Result<Vec<(&'static str, f64)>, &'static str>;
+
+struct Fake {
+    builds: Vec<Costs>,
+    /// Builds that were counted, in order.
+    counted: Vec<usize>,
+    /// Build that does not boot.
+    dead: Option<usize>,
+}
+
+fn fake(builds: Vec<Costs>) -> Fake {
+    Fake { builds, counted: Vec::new(), dead: None }
+}
+
+/// A build with these costs, and a function that packets do not execute.
+fn costs(forward: f64, lookup: f64, unused: f64) -> Costs {
+    Ok(vec![("forward", forward), ("lookup", lookup), ("unused", unused)])
+}
+
+impl Source for Fake {
+    type Code = Vec<(&'static str, f64)>;
+
+    fn labels(&self) -> Vec<String> {
+        (0..self.builds.len()).map(|number| format!("build {number}")).collect()
+    }
+
+    fn profiles(&self) -> Vec<String> {
+        vec!["inet".to_owned()]
+    }
+
+    fn code(&mut self, build: usize) -> Result<Result<Self::Code, String>> {
+        Ok(self.builds[build].clone().map_err(str::to_owned))
+    }
+
+    fn compare(old: &Self::Code, new: &Self::Code, functions: &[&str]) -> Comparison {
+        let mut found = Comparison::default();
+        for name in functions {
+            let cost = |code: &Self::Code| code.iter().find(|(one, _)| one == name).map(|c| c.1);
+            let function = (*name).to_owned();
+            match cost(old) == cost(new) {
+                true => found.equal.push(function),
+                false => {
+                    let reason = Reason::Code { offset: 4 };
+                    found.changed.push(Change { function, reason });
+                }
+            }
+        }
+        found
+    }
+
+    fn count(&mut self, build: usize) -> Result<Counts> {
+        if self.dead == Some(build) {
+            anyhow::bail!("a panic");
+        }
+        self.counted.push(build);
+        let costs = self.builds[build].clone().unwrap_or_default();
+        let executed = costs.iter().filter(|(name, _)| *name != "unused");
+        let function = |(name, cost): &(&str, f64)| ExecutedFunction {
+            name: (*name).to_owned(),
+            bursts: vec![*cost; 5],
+            ..ExecutedFunction::default()
+        };
+        let functions: Vec<ExecutedFunction> = executed.map(function).collect();
+        let packets = vec![1600; 5];
+        Ok(vec![Some(Executed { packets, batch: 32, functions, ..Executed::default() })])
+    }
+}
+
+fn reviewed(source: &mut Fake) -> Review {
+    review(source, 0.02, false).unwrap()
+}
+
+#[test]
+fn review_counts_the_first_build_and_those_that_differ() {
+    let mut source = fake(vec![
+        costs(100.0, 50.0, 1.0),
+        costs(100.0, 50.0, 2.0),
+        costs(112.0, 50.0, 2.0),
+        costs(112.0, 50.0, 3.0),
+        costs(112.0, 40.0, 3.0),
+    ]);
+    let found = reviewed(&mut source);
+    assert_eq!(source.counted, [0, 2, 4]);
+    let is_equal = |at: usize| matches!(found.steps[at].outcome, Outcome::Equal { .. });
+    assert_eq!([0, 1, 2, 3].map(is_equal), [true, false, true, false]);
+    let text = serde_json::to_value(&found).unwrap();
+    let difference =
+        |at: usize| text["steps"][at]["outcome"]["counted"][0]["outcome"]["counted"].clone();
+    assert_eq!(difference(1)["difference"], 12.0, "{text:#}");
+    assert_eq!(difference(3)["difference"], -10.0, "{text:#}");
+    assert_eq!(text["ends"][0]["outcome"]["counted"]["difference"], 2.0, "{text:#}");
+    assert!(found.gaps.is_empty(), "{text:#}");
+    assert_eq!(exit(&found, Some(FailOn::Worse)), Exit::Difference);
+    assert_eq!(exit(&found, None), Exit::Done);
+}
+
+#[test]
+fn build_that_does_not_build_is_skipped_and_reported() {
+    let mut source =
+        fake(vec![costs(100.0, 50.0, 1.0), Err("error: expected `;`"), costs(101.0, 50.0, 1.0)]);
+    let found = reviewed(&mut source);
+    assert_eq!(source.counted, [0, 2]);
+    assert_eq!((found.steps[1].before, found.steps[1].build), (0, 2));
+    assert_eq!(exit(&found, None), Exit::Environment);
+    let text = fwdlab_results::document::form::text::render(&document(&found), 80);
+    assert!(text.contains("not built") && text.contains("expected `;`"), "{text}");
+}
+
+#[test]
+fn build_that_does_not_boot_is_reported_and_the_next_is_compared() {
+    let mut source =
+        fake(vec![costs(100.0, 50.0, 1.0), costs(110.0, 50.0, 1.0), costs(110.0, 60.0, 1.0)]);
+    source.dead = Some(1);
+    let found = reviewed(&mut source);
+    assert_eq!(source.counted, [0, 2]);
+    assert_eq!(exit(&found, None), Exit::Environment);
+    let text = serde_json::to_value(&found).unwrap();
+    assert_eq!(text["steps"][0]["outcome"]["failure"], "a panic", "{text:#}");
+    assert_eq!(text["steps"][1]["outcome"]["counted"][0]["outcome"]["counted"]["difference"], 20.0);
+}
+
+#[test]
+fn review_with_verify_counts_every_build() {
+    let mut source = fake(vec![costs(100.0, 50.0, 1.0), costs(100.0, 50.0, 2.0)]);
+    let found = review(&mut source, 0.02, true).unwrap();
+    assert_eq!(source.counted, [0, 1]);
+    assert_eq!(found.steps[0].counted().len(), 1);
+}
+
+#[test]
+fn document_of_a_review_is_valid_in_every_form() {
+    let mut source = fake(vec![
+        costs(100.0, 50.0, 1.0),
+        costs(100.0, 50.0, 2.0),
+        costs(112.0, 50.0, 2.0),
+        Err("no"),
+    ]);
+    let found = reviewed(&mut source);
+    for form in FORMS {
+        let text = (form.render)(&document(&found), 80).unwrap();
+        assert!(!text.is_empty(), "{}", form.name);
+    }
+}
