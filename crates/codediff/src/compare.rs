@@ -1,11 +1,11 @@
 //! Compares functions of two builds.
 
-use crate::data;
+use crate::build::Build;
+use crate::data::Targets;
 use crate::function::{self, Function, Step};
-use crate::image::{Build, Kind, Location};
-use crate::patches::Patch;
+use crate::image::{Location, Patch};
+use crate::reason::Reason;
 use crate::reference::{Reference, Use};
-use std::collections::HashMap;
 
 /// Section of code that tests features of the processor before alternatives are patched, without
 /// symbols.
@@ -38,75 +38,13 @@ pub struct Change {
     pub reason: Reason,
 }
 
-/// Difference between two functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Other instructions, from this offset in the old function.
-    Code {
-        /// Bytes from the beginning of the old function.
-        offset: u64,
-    },
-    /// The same instructions with other numbers, from this offset: offsets of structures, or
-    /// constants.
-    Numbers {
-        /// Bytes from the beginning of the function.
-        offset: u64,
-    },
-    /// The instruction refers to something else.
-    Target {
-        /// Name in the old and in the new build.
-        names: [String; 2],
-    },
-    /// The data to which it refers has another initial content.
-    Data {
-        /// Name of the variable or table.
-        name: String,
-        /// Bytes from its beginning.
-        offset: u64,
-    },
-    /// The kernel patches other places, or with other code.
-    Patch {
-        /// Bytes from the beginning of the old function.
-        offset: u64,
-    },
-    /// The old build does not contain it.
-    Added,
-    /// The new build does not contain it.
-    Removed,
-    /// Parts or copies of the function: their number in the old and in the new build.
-    Copies([usize; 2]),
-    /// The comparison can't resolve a reference, or decode the code.
-    Unresolved {
-        /// Bytes from the beginning of the old function.
-        offset: u64,
-    },
-}
-
-impl std::fmt::Display for Reason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Reason::Code { offset } => write!(f, "other instructions from +{offset:#x}"),
-            Reason::Numbers { offset } => {
-                write!(f, "other offsets or constants from +{offset:#x}")
-            }
-            Reason::Target { names: [old, new] } => write!(f, "{old} is now {new}"),
-            Reason::Data { name, offset } => write!(f, "other content of {name} at +{offset:#x}"),
-            Reason::Patch { offset } => write!(f, "other patches at +{offset:#x}"),
-            Reason::Added => f.write_str("added"),
-            Reason::Removed => f.write_str("removed"),
-            Reason::Copies([old, new]) => write!(f, "{old} parts are now {new}"),
-            Reason::Unresolved { offset } => write!(f, "can't be compared at +{offset:#x}"),
-        }
-    }
-}
-
 /// Compares the functions of these names, without suffixes of the compiler, in two builds.
 pub fn compare<'n>(
     old: &Build,
     new: &Build,
     functions: impl IntoIterator<Item = &'n str>,
 ) -> Comparison {
-    let mut comparer = Comparer::new([old, new]);
+    let mut comparer = Comparer { targets: Targets::new([old, new]) };
     let mut comparison = Comparison::default();
     for name in functions {
         let both = [old, new].map(|build| build.functions(name));
@@ -125,20 +63,12 @@ pub fn compare<'n>(
     comparison
 }
 
-/// Compares two builds; remembers which addresses correspond.
-pub(crate) struct Comparer<'a> {
-    pub(crate) builds: [&'a Build; 2],
-    /// Address in the other build of functions and variables without a unique name.
-    pairs: [HashMap<u64, u64>; 2],
-    /// Data already compared, or being compared: the reason if it differs.
-    pub(crate) data: HashMap<(u64, u64), Option<Reason>>,
+/// Compares functions.
+struct Comparer<'a> {
+    targets: Targets<'a>,
 }
 
 impl<'a> Comparer<'a> {
-    fn new(builds: [&'a Build; 2]) -> Comparer<'a> {
-        Comparer { builds, pairs: Default::default(), data: HashMap::new() }
-    }
-
     /// Compares all parts and copies of a function; returns true if one of them moved.
     fn all(&mut self, both: &[Vec<Location<'a>>; 2]) -> Result<bool, Reason> {
         let [old, new] = both;
@@ -174,7 +104,7 @@ impl<'a> Comparer<'a> {
         let (Some(old), Some(new)) = (Function::decode(old), Function::decode(new)) else {
             return Err(unresolved);
         };
-        self.corresponds(old.begin(), new.begin()).map_err(|()| unresolved)?;
+        self.targets.correspond(old.begin(), new.begin()).map_err(|()| unresolved)?;
         self.code([&old, &new], [&old.steps, &new.steps])?;
         self.patches(&old, &new)
     }
@@ -225,10 +155,10 @@ impl<'a> Comparer<'a> {
         if old.section.name == BRANCHES && new.section.name == BRANCHES {
             return self.branches(functions, [old, new], offset);
         }
-        self.target([old, new], a.how, offset)
+        self.targets.compare([old, new], a.how, offset)
     }
 
-    /// Compares code without names of its own, as far as its first unconditional jump.
+    /// Compares nameless code as far as its first unconditional jump.
     fn branches(
         &mut self,
         functions: [&Function<'a>; 2],
@@ -243,46 +173,6 @@ impl<'a> Comparer<'a> {
             (Some(old), Some(new)) => self.code(functions, [&old, &new]),
             _ => Err(Reason::Unresolved { offset }),
         }
-    }
-
-    /// Compares the targets of two references.
-    pub(crate) fn target(
-        &mut self,
-        targets: [Location<'a>; 2],
-        how: Use,
-        offset: u64,
-    ) -> Result<(), Reason> {
-        let [old, new] = [self.builds[0].resolve(targets[0]), self.builds[1].resolve(targets[1])];
-        match (old.section.kind, new.section.kind) {
-            (Kind::Text, Kind::Text) | (Kind::Undefined, Kind::Undefined) => self.named(old, new),
-            (Kind::Text | Kind::Undefined, _) | (_, Kind::Text | Kind::Undefined) => {
-                Err(names(old, new))
-            }
-            _ => data::compare(self, [old, new], how, offset),
-        }
-    }
-
-    /// Compares two locations by name and offset.
-    pub(crate) fn named(&mut self, old: Location<'a>, new: Location<'a>) -> Result<(), Reason> {
-        let same = |one: Location<'a>| {
-            let mut names = new.image.names(new.begin());
-            !one.symbol.is_empty()
-                && names.any(|name| one.image.names(one.begin()).any(|n| n == name))
-        };
-        if !same(old) || old.offset != new.offset {
-            return Err(names(old, new));
-        }
-        match old.section.kind {
-            Kind::Undefined => Ok(()),
-            _ => self.corresponds(old.begin(), new.begin()).map_err(|()| names(old, new)),
-        }
-    }
-
-    /// Notes that two addresses correspond; fails if one of them corresponds to another already.
-    fn corresponds(&mut self, old: u64, new: u64) -> Result<(), ()> {
-        let is_same = *self.pairs[0].entry(old).or_insert(new) == new
-            && *self.pairs[1].entry(new).or_insert(old) == old;
-        if is_same { Ok(()) } else { Err(()) }
     }
 
     fn patches(&mut self, old: &Function<'a>, new: &Function<'a>) -> Result<(), Reason> {
@@ -360,16 +250,6 @@ impl<'a> Comparer<'a> {
         let keys = [functions[0].location.to(old_key), functions[1].location.to(new_key)];
         let [Some(old), Some(new)] = keys else { return Err(differs) };
         let offset = functions[0].location.offset;
-        self.target([old, new], Use::Access(KEY), offset)
+        self.targets.compare([old, new], Use::Access(KEY), offset)
     }
-}
-
-/// The reason that two locations have different names.
-pub(crate) fn names(old: Location<'_>, new: Location<'_>) -> Reason {
-    let name = |one: Location<'_>| match (one.symbol.is_empty(), one.offset) {
-        (true, _) => format!("{}+{:#x}", one.section.name, one.offset),
-        (false, 0) => one.symbol.to_owned(),
-        (false, offset) => format!("{}+{offset:#x}", one.symbol),
-    };
-    Reason::Target { names: [name(old), name(new)] }
 }

@@ -1,13 +1,15 @@
-//! Compares the data to which code refers: variables, tables and strings.
+//! Compares the functions and data to which code refers: variables, tables and strings.
 //!
 //! A kernel contains names of variables, but neither their sizes nor names of string literals and
 //! of constants of the compiler. A reference into data is therefore resolved in this order: a string,
 //! the bytes that the instruction accesses, a table of addresses, the variable as far as the next
 //! symbol.
 
-use crate::compare::{Comparer, Reason, names};
+use crate::build::Build;
 use crate::image::{Kind, Location};
+use crate::reason::{Reason, names};
 use crate::reference::Use;
+use std::collections::HashMap;
 
 /// Descriptions of debugging messages: file, line and format of a message. Only the key by which the
 /// message is switched on is compared.
@@ -19,9 +21,64 @@ const VARIABLE: u64 = 1 << 20;
 /// Bytes of a string in a reason.
 const QUOTED: usize = 40;
 
+/// Functions and data to which the code of two builds refers; remembers which addresses correspond.
+pub(crate) struct Targets<'a> {
+    builds: [&'a Build; 2],
+    /// Address in the other build of functions and variables without a unique name.
+    pairs: [HashMap<u64, u64>; 2],
+    /// Data already compared, or being compared: the reason if it differs.
+    data: HashMap<(u64, u64), Option<Reason>>,
+}
+
+impl<'a> Targets<'a> {
+    pub(crate) fn new(builds: [&'a Build; 2]) -> Targets<'a> {
+        Targets { builds, pairs: Default::default(), data: HashMap::new() }
+    }
+
+    /// Compares the targets of two references.
+    pub(crate) fn compare(
+        &mut self,
+        targets: [Location<'a>; 2],
+        how: Use,
+        offset: u64,
+    ) -> Result<(), Reason> {
+        let [old, new] = [self.builds[0].resolve(targets[0]), self.builds[1].resolve(targets[1])];
+        match (old.section.kind, new.section.kind) {
+            (Kind::Text, Kind::Text) | (Kind::Undefined, Kind::Undefined) => self.named(old, new),
+            (Kind::Text | Kind::Undefined, _) | (_, Kind::Text | Kind::Undefined) => {
+                Err(names(old, new))
+            }
+            _ => compare(self, [old, new], how, offset),
+        }
+    }
+
+    /// Compares two locations by name and offset.
+    fn named(&mut self, old: Location<'a>, new: Location<'a>) -> Result<(), Reason> {
+        let same = |one: Location<'a>| {
+            let mut names = new.image.names(new.begin());
+            !one.symbol.is_empty()
+                && names.any(|name| one.image.names(one.begin()).any(|n| n == name))
+        };
+        if !same(old) || old.offset != new.offset {
+            return Err(names(old, new));
+        }
+        match old.section.kind {
+            Kind::Undefined => Ok(()),
+            _ => self.correspond(old.begin(), new.begin()).map_err(|()| names(old, new)),
+        }
+    }
+
+    /// Notes that two addresses correspond; fails if one of them corresponds to another already.
+    pub(crate) fn correspond(&mut self, old: u64, new: u64) -> Result<(), ()> {
+        let is_same = *self.pairs[0].entry(old).or_insert(new) == new
+            && *self.pairs[1].entry(new).or_insert(old) == old;
+        if is_same { Ok(()) } else { Err(()) }
+    }
+}
+
 /// Compares the data at two locations.
-pub(crate) fn compare<'a>(
-    comparer: &mut Comparer<'a>,
+fn compare<'a>(
+    targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     how: Use,
     offset: u64,
@@ -31,7 +88,7 @@ pub(crate) fn compare<'a>(
             return match a == b {
                 true => Ok(()),
                 // Both may be tables that look like text.
-                false => variable(comparer, [old, new], how, offset).map_err(|_| quoted(a, b)),
+                false => variable(targets, [old, new], how, offset).map_err(|_| quoted(a, b)),
             };
         }
         if let Use::Access(size) = how
@@ -40,11 +97,11 @@ pub(crate) fn compare<'a>(
         {
             return result;
         }
-        if let Some(result) = table(comparer, [old, new], offset) {
+        if let Some(result) = table(targets, [old, new], offset) {
             return result;
         }
     }
-    variable(comparer, [old, new], how, offset)
+    variable(targets, [old, new], how, offset)
 }
 
 /// The reason that two strings differ.
@@ -88,7 +145,7 @@ fn constant([old, new]: [Location<'_>; 2], size: u64) -> Option<Result<(), Reaso
 /// Compares two tables of addresses without names, as compilers make them for `switch`; `None` if
 /// they are not ones.
 fn table<'a>(
-    comparer: &mut Comparer<'a>,
+    targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     offset: u64,
 ) -> Option<Result<(), Reason>> {
@@ -110,7 +167,7 @@ fn table<'a>(
         if a.section.kind != Kind::Text || b.section.kind != Kind::Text {
             return Some(Err(Reason::Unresolved { offset }));
         }
-        if let Err(reason) = comparer.named(a, b) {
+        if let Err(reason) = targets.named(a, b) {
             return Some(Err(reason));
         }
         at += 8;
@@ -119,28 +176,28 @@ fn table<'a>(
 
 /// Compares two variables by name, and by their initial content as far as the next symbol.
 fn variable<'a>(
-    comparer: &mut Comparer<'a>,
+    targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     how: Use,
     offset: u64,
 ) -> Result<(), Reason> {
-    comparer.named(old, new)?;
+    targets.named(old, new)?;
     if let Use::Access(size) = how {
-        return content(comparer, [old, new], size, offset);
+        return content(targets, [old, new], size, offset);
     }
     if old.symbol.starts_with(MESSAGE) {
         return Ok(());
     }
     let (old, new) = (whole(old), whole(new));
     let (a, b) = (old.begin(), new.begin());
-    if let Some(known) = comparer.data.get(&(a, b)) {
+    if let Some(known) = targets.data.get(&(a, b)) {
         return known.clone().map_or(Ok(()), Err);
     }
     // Data can refer to itself.
-    comparer.data.insert((a, b), None);
+    targets.data.insert((a, b), None);
     let size = old.extent.max(new.extent);
-    let result = content(comparer, [old, new], size, offset);
-    comparer.data.insert((a, b), result.clone().err());
+    let result = content(targets, [old, new], size, offset);
+    targets.data.insert((a, b), result.clone().err());
     result
 }
 
@@ -151,7 +208,7 @@ fn whole(location: Location<'_>) -> Location<'_> {
 
 /// Compares `size` bytes from two locations; behind the end of a variable are zeros.
 fn content<'a>(
-    comparer: &mut Comparer<'a>,
+    targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     size: u64,
     offset: u64,
@@ -178,7 +235,7 @@ fn content<'a>(
         match (pointer(old, at), pointer(new, at)) {
             (None, None) if byte(old, at) == byte(new, at) => at += 1,
             (Some((x, width)), Some((y, other))) if width == other => {
-                if !pointed(comparer, [old, new], [x, y], offset) {
+                if !pointed(targets, [old, new], [x, y], offset) {
                     return differs(at);
                 }
                 at += u64::from(width);
@@ -192,7 +249,7 @@ fn content<'a>(
 /// Compares what two addresses in data refer to. Constant data is compared with its content, other
 /// data by name.
 fn pointed<'a>(
-    comparer: &mut Comparer<'a>,
+    targets: &mut Targets<'a>,
     from: [Location<'a>; 2],
     addresses: [u64; 2],
     offset: u64,
@@ -203,11 +260,11 @@ fn pointed<'a>(
         let new: Vec<&str> = new.collect();
         return old.any(|name| new.contains(&name));
     };
-    let [old, new] = [comparer.builds[0].resolve(old), comparer.builds[1].resolve(new)];
+    let [old, new] = [targets.builds[0].resolve(old), targets.builds[1].resolve(new)];
     match (old.section.kind, new.section.kind) {
         (Kind::ReadOnly, Kind::ReadOnly) => {
-            compare(comparer, [old, new], Use::Address, offset).is_ok()
+            compare(targets, [old, new], Use::Address, offset).is_ok()
         }
-        _ => comparer.named(old, new).is_ok(),
+        _ => targets.named(old, new).is_ok(),
     }
 }

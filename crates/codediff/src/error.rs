@@ -16,7 +16,7 @@ pub enum CodeError {
     Unsupported {
         /// The kernel or module.
         name: String,
-        /// What is missing or unknown, with the next step.
+        /// The missing or unknown thing, with the next step.
         why: String,
     },
 }

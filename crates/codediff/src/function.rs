@@ -51,7 +51,7 @@ impl<'a> Function<'a> {
 /// Longest code that is decoded as far as a jump.
 const BRANCHES: u64 = 128;
 
-/// Decodes instructions as far as the first unconditional jump; `None` if there is none nearby.
+/// Decodes instructions as far as the first unconditional jump; `None` if it is too far.
 pub(crate) fn decode_to_jump(image: &Image, begin: u64, left: u64) -> Option<Vec<Step>> {
     // The last instruction can be cut.
     let mut steps = decode_all(image, begin, left.min(BRANCHES))?;
@@ -60,17 +60,17 @@ pub(crate) fn decode_to_jump(image: &Image, begin: u64, left: u64) -> Option<Vec
     steps.iter().all(|step| step.is_valid).then_some(steps)
 }
 
-/// Decodes instructions; `None` if some bytes are none.
+/// Decodes instructions; `None` if some bytes are not instructions.
 pub(crate) fn decode(image: &Image, begin: u64, length: u64) -> Option<Vec<Step>> {
     let mut steps = decode_all(image, begin, length)?;
-    // Bytes that are no instructions may only follow the code, as padding.
+    // Only zeros may follow the code.
     while steps.last().is_some_and(|step| !step.is_valid && step.bytes.iter().all(|b| *b == 0)) {
         steps.pop();
     }
     steps.iter().all(|step| step.is_valid).then_some(steps)
 }
 
-/// Decodes instructions, also those that are none.
+/// Decodes instructions, also invalid ones.
 fn decode_all(image: &Image, begin: u64, length: u64) -> Option<Vec<Step>> {
     let code = image.bytes(begin, length)?;
     let mut decoder = Decoder::with_ip(64, code, begin, DecoderOptions::NONE);

@@ -9,14 +9,16 @@
 //!
 //! - [`kallsyms`] reads the symbols that a kernel contains, since distributions strip its symbol
 //!   table;
-//! - [`vmlinux`] and [`module`] load the kernel and its modules into an [`image`];
+//! - [`vmlinux`] and [`module`] load the kernel and its modules into an [`image`] each, which [`build`]
+//!   joins;
 //! - [`patches`] reads the places that the kernel patches;
 //! - [`function`] decodes functions, [`reference`] finds what their instructions refer to;
-//! - [`compare`] compares functions, and [`data`] the data to which they refer.
+//! - [`compare`](mod@compare) compares functions, and [`data`] their targets.
 //!
 //! Only x86-64 is supported.
 #![forbid(unsafe_code)]
 
+mod build;
 mod compare;
 mod data;
 mod error;
@@ -25,11 +27,13 @@ mod image;
 mod kallsyms;
 mod module;
 mod patches;
+mod reason;
 mod reference;
 #[cfg(test)]
 mod tests;
 mod vmlinux;
 
-pub use compare::{Change, Comparison, Reason, compare};
+pub use build::Build;
+pub use compare::{Change, Comparison, compare};
 pub use error::CodeError;
-pub use image::Build;
+pub use reason::Reason;

@@ -4,24 +4,8 @@
 //! code at the place itself, so code that is equal is patched alike.
 
 use crate::error::CodeError;
-use crate::image::{Image, Kind};
+use crate::image::{Image, Kind, Patch};
 use std::collections::BTreeMap;
-
-/// A patch of the code at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patch {
-    /// Other instructions if the processor has a feature, or lacks it.
-    Alternative {
-        /// Feature and flags, and the length of the replaced code.
-        when: u32,
-        length: u8,
-        /// Address and length of the new code.
-        code: u64,
-        code_length: u8,
-    },
-    /// A jump that a static key switches on and off.
-    Jump { target: u64, key: u64, is_likely: bool },
-}
 
 /// Layouts of `struct alt_instr` (arch/x86/include/asm/alternative.h of Linux): bytes of an entry,
 /// and of its feature and flags. The lengths of old and new code follow; Linux before 5.14 has a

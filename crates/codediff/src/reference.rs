@@ -9,7 +9,7 @@ const PER_CPU: &str = ".data..percpu";
 /// that only assembly code uses.
 const PAGE: u64 = 4096;
 
-/// How an instruction uses an address.
+/// Use of an address by an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// It jumps there or calls it.

@@ -5,7 +5,8 @@ mod elf;
 mod kernel;
 mod symbols;
 
-use crate::compare::{Change, Comparison, Reason, compare};
+use crate::compare::{Change, Comparison, compare};
+use crate::reason::Reason;
 use assembler::{Item, Program, bytes, function};
 use proptest::prelude::*;
 

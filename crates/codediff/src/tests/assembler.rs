@@ -1,7 +1,7 @@
 //! Assembles small programs into builds.
 
-use crate::image::{Build, Image, Kind, Section, Symbol};
-use crate::patches::Patch;
+use crate::build::Build;
+use crate::image::{Image, Kind, Patch, Section, Symbol};
 use std::collections::BTreeMap;
 
 /// Part of a function.

@@ -1,8 +1,9 @@
 //! Modules, written with another library.
 
-use crate::compare::{Reason, compare};
-use crate::image::Build;
+use crate::build::Build;
+use crate::compare::compare;
 use crate::module;
+use crate::reason::Reason;
 use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SymbolFlags, SymbolKind, SymbolScope,

@@ -1,9 +1,9 @@
 //! A distribution's kernel, with one bit of its code changed.
 
 use super::assembler::flip;
+use crate::build::Build;
 use crate::compare::compare;
 use crate::function::Function;
-use crate::image::Build;
 use fwdlab_testdata::Random;
 use fwdlab_testdata::guests::kernel;
 use fwdlab_vm::kernel::Kernel;

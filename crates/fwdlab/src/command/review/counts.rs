@@ -8,7 +8,7 @@ use fwdlab_packet::Family;
 use fwdlab_vm::guest::{CountOptions, System};
 use std::path::{Path, PathBuf};
 
-/// What packets execute in one build, by profile; `None` if the build lacks a feature.
+/// Executed functions of one build, by profile; `None` if the build lacks a feature.
 pub(super) type Counts = Vec<Option<Executed>>;
 
 /// Counts builds under all profiles.
@@ -56,7 +56,7 @@ impl Counter {
         self.families.iter().any(|(_, features)| !features.is_empty())
     }
 
-    /// Counts a build, as far as it was not counted before.
+    /// Counts a build, unless it was counted before.
     ///
     /// # Errors
     /// If it doesn't boot or forward, or counts can't be stored.
