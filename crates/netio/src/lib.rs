@@ -16,7 +16,6 @@ pub mod landlock;
 pub mod memory;
 pub mod netlink;
 pub mod netns;
-pub mod offload;
 mod pacing;
 pub mod packet_socket;
 pub mod pcap;

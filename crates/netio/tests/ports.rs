@@ -8,11 +8,12 @@ use fwdlab_netio::port::Sent;
 use fwdlab_netio::xdp::{XdpMode, XdpSender};
 use fwdlab_netio::xsk::{self, Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{Batch, NetNs, NetioError, Port, Sender, SenderConfig, clock};
-use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Stamp, Stream, Template};
+use fwdlab_packet::{Flows, checksum};
 use std::collections::HashSet;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const RUN_ID: u32 = 0x1234_5678;
@@ -275,7 +276,7 @@ fn ports_keep_tags_and_count_long_frames() {
         let mut left = open(Kind::Packet, &pair.sender, "g0", 1);
         assert_eq!(send_all(&mut *left[0], &expected), Sent { sent: 3, lost: 0 }, "{kind:?}");
         for length in [1593, 1792, 1793, 2048, 2900] {
-            send_raw(&pair, &numbered(length, 4));
+            send_raw(&pair, &numbered(length, 4), None);
         }
         assert!(drain(&mut *ports[0]) == expected, "{kind:?}");
         assert_eq!((ports[0].missed(), ports[0].missed()), (5, 5), "{kind:?}");
@@ -307,13 +308,17 @@ fn send_loses_only_invalid_frames() {
     }
 }
 
-/// Sends one frame of any length through g0.
-fn send_raw(pair: &Pair, bytes: &[u8]) {
-    let bytes = bytes.to_vec();
+/// Sends one frame of any length through g0; `offload` is its `struct virtio_net_hdr`.
+fn send_raw(pair: &Pair, bytes: &[u8], offload: Option<[u8; 10]>) {
+    let header = offload.iter().flatten();
+    let bytes: Vec<u8> = header.chain(bytes).copied().collect();
     let sent = pair.sender.run(move || {
         // SAFETY: plain integers, a whole sockaddr_ll and the frame, with their sizes.
         unsafe {
             let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+            let has_header = i32::from(offload.is_some());
+            let (level, option) = (libc::SOL_PACKET, libc::PACKET_VNET_HDR);
+            libc::setsockopt(socket, level, option, (&raw const has_header).cast(), 4);
             let mut address: libc::sockaddr_ll = std::mem::zeroed();
             address.sll_family = libc::AF_PACKET as u16;
             address.sll_ifindex = libc::if_nametoindex(c"g0".as_ptr()) as i32;
@@ -324,6 +329,64 @@ fn send_raw(pair: &Pair, bytes: &[u8]) {
         }
     });
     assert!(sent.expect("sending") > 0);
+}
+
+/// A TCP segment over IPv4 with its number and payload, and the sum of its pseudo header.
+fn tcp(tag: &[u8], number: u16, sequence: u32, payload: &[u8]) -> (Vec<u8>, [u8; 2]) {
+    let mut ip = [&[0x45; 20][..], &[0; 20], payload].concat();
+    let length = ip.len() as u16;
+    ip[2..4].copy_from_slice(&length.to_be_bytes());
+    ip[4..6].copy_from_slice(&number.to_be_bytes());
+    ip[6..12].copy_from_slice(&[0, 0, 64, 6, 0, 0]);
+    let check = checksum::finish(checksum::add(0, &ip[..20]));
+    ip[10..12].copy_from_slice(&check);
+    ip[24..28].copy_from_slice(&sequence.to_be_bytes());
+    (ip[32], ip[33]) = (0x50, 0x10);
+    let pseudo = checksum::add(checksum::add(0, &ip[12..20]), &(length - 20).to_be_bytes());
+    let pseudo = checksum::add(pseudo, &[0, 6]);
+    let check = checksum::finish(checksum::add(pseudo, &ip[20..]));
+    ip[36..38].copy_from_slice(&check);
+    let frame = [&DESTINATION[..], &SOURCE, tag, &[8, 0], &ip].concat();
+    (frame, checksum::finish(pseudo).map(|byte| !byte))
+}
+
+#[test]
+fn packet_port_cuts_merged_segments_and_completes_checksums() {
+    const SIZE: u16 = 1400;
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let config = PacketConfig { interface: "r0".into(), number: NUMBER, fanout: None };
+    let completed = Arc::<AtomicU64>::default();
+    let port = pair.receiver.run(move || PacketPort::open(&config)).expect("a port");
+    let mut port = port.completing(Arc::clone(&completed));
+    let mut expected = Vec::new();
+    // The first one is not merged, the second one fits in a slot, others need the queue.
+    for (number, length) in [100, 1800, 5000, 60_000, 1401].into_iter().enumerate() {
+        for tag in [&[][..], &[0x81, 0, 0x60, 7]] {
+            let (id, sequence) = (number as u16 * 1000, u32::MAX - 3000);
+            let payload: Vec<u8> = (0..length).map(|at| (at * 7 / 3) as u8).collect();
+            let (mut merged, pseudo) = tcp(tag, id, sequence, &payload);
+            let start = 34 + tag.len();
+            merged[start + 16..start + 18].copy_from_slice(&pseudo);
+            let (kind, size) = if length > SIZE.into() { (1, SIZE) } else { (0, 0) };
+            let [[a, b], [c, d]] = [size, start as u16].map(u16::to_ne_bytes);
+            let [[e, f], [g, h]] = [start as u16 + 20, 16].map(u16::to_ne_bytes);
+            send_raw(&pair, &merged, Some([1, kind, e, f, a, b, c, d, g, h]));
+            for (at, chunk) in payload.chunks(SIZE.into()).enumerate() {
+                let sequence = sequence.wrapping_add((at * usize::from(SIZE)) as u32);
+                expected.push(tcp(tag, id + at as u16, sequence, chunk).0);
+            }
+            // The order remains.
+            expected.push(numbered(60, number as u32));
+            send_raw(&pair, &expected[expected.len() - 1], None);
+        }
+    }
+    let received = drain(&mut port);
+    assert_eq!(received.len(), expected.len());
+    for (at, (received, expected)) in received.iter().zip(&expected).enumerate() {
+        assert!(received == expected, "{at}: {received:x?}\n{expected:x?}");
+    }
+    assert_eq!((port.missed(), completed.load(Ordering::Relaxed)), (0, 10));
 }
 
 #[test]

@@ -69,6 +69,24 @@ pub fn complete(frame: &mut [u8], always: bool) -> bool {
     true
 }
 
+/// Offset of the checksum in an SCTP header: a CRC, not an Internet checksum.
+const SCTP_FIELD: usize = 8;
+
+/// Completes a checksum that a stack is known to have left to a device. It covers the frame from
+/// `start` on, and its field, `offset` bytes later, contains the sum of the pseudo header. Returns
+/// false without change if the field is outside of the frame, or SCTP's.
+pub fn complete_at(frame: &mut [u8], start: usize, offset: usize) -> bool {
+    let field = start + offset;
+    if field + 2 > frame.len() || offset == SCTP_FIELD {
+        return false;
+    }
+    let check = finish(add(0, &frame[start..]));
+    // In UDP 0 means that there is no checksum (RFC 768); elsewhere both are the same number.
+    let check = if check == [0, 0] { [0xff; 2] } else { check };
+    frame[field..field + 2].copy_from_slice(&check);
+    true
+}
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -112,9 +130,11 @@ mod tests {
                 let field = if family == Family::Inet { 40 } else { 60 };
                 let mut frame = right.clone();
                 assert!(!complete(&mut frame, false) && frame == right);
-                let (_, _, _, pseudo) = transport(&right).expect("UDP");
+                let (_, start, _, pseudo) = transport(&right).expect("UDP");
                 let [high, low] = finish(pseudo);
                 frame[field..field + 2].copy_from_slice(&[!high, !low]);
+                let mut known = frame.clone();
+                assert!(complete_at(&mut known, start, 6) && known == right);
                 assert!(complete(&mut frame, false) && frame == right);
                 // A wrong checksum is left for the receiver to detect.
                 frame[field] ^= 1;
@@ -123,7 +143,10 @@ mod tests {
                 assert!(complete(&mut frame, true) && frame == right);
                 for length in 0..right.len() {
                     complete(&mut right[..length].to_vec(), true);
+                    complete_at(&mut right[..length].to_vec(), start, 6);
                 }
+                assert!(!complete_at(&mut frame, start, SCTP_FIELD) && frame == right);
+                assert!(!complete_at(&mut frame, right.len(), 0) && frame == right);
             }
         }
     }

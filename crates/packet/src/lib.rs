@@ -15,6 +15,7 @@ pub mod injection;
 pub mod named;
 pub mod prepared;
 pub mod rss;
+pub mod segments;
 pub mod size;
 pub mod stamp;
 pub mod stream;

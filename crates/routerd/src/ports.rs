@@ -8,7 +8,6 @@ use fwdlab_model::router::{ChecksumKind, InterfaceSetup, PortKind, RouterSetup};
 use fwdlab_netio::files::{RecordFile, WriteLosses};
 use fwdlab_netio::frame::CAPACITY;
 use fwdlab_netio::host::AllMulticast;
-use fwdlab_netio::offload;
 use fwdlab_netio::packet_socket::{
     LastingPort, PacketConfig, PacketPort, Presence, Reserve, Share,
 };
@@ -205,9 +204,6 @@ pub(super) fn open(
                 )
             }));
         }
-        if beside_kernel {
-            all.notes.extend(segmentation(name));
-        }
         if beside_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
             all.notes.push(format!(
                 "interface {name}: with AF_PACKET the kernel receives there as well what its host \
@@ -311,20 +307,6 @@ fn device_mtu(name: &str) -> Option<u16> {
 /// True for a device without hardware: a stack at its other end may leave checksums to it.
 fn is_virtual(name: &str) -> bool {
     !Path::new(&format!("/sys/class/net/{name}/device")).exists()
-}
-
-/// The next step if AF_PACKET receives merged TCP segments; `None` if it receives them unmerged.
-pub(super) fn segmentation(name: &str) -> Option<String> {
-    let merges = offload::merges_segments(name).unwrap_or(false);
-    let next = match (is_virtual(name), merges) {
-        (false, false) => return None,
-        (false, true) => format!("ethtool -K {name} gro off lro off"),
-        (true, _) => "`ethtool -K DEVICE tso off gso off` at its other end".to_owned(),
-    };
-    Some(format!(
-        "interface {name}: AF_PACKET cannot forward TCP segments that a stack or a device leaves \
-         merged, so connections stall; next step: {next}"
-    ))
 }
 
 /// The sysctl by which this namespace's kernel forwards, if it does.

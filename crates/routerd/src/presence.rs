@@ -51,7 +51,6 @@ impl Running {
                 });
                 let more = forwards.unwrap_or_default();
                 news.push(format!("interface {name} is there again, through AF_PACKET{more}"));
-                news.extend(ports::segmentation(name));
                 anew.push(watched.number);
             }
             (watched.losses, watched.returns) = (losses, returns);

@@ -18,12 +18,6 @@ fn ping(net: &Net, words: &str) -> String {
     net.run("a", &words).1
 }
 
-/// Disables segmentation offload: a stack that leaves it to hardware sends whole packets over a
-/// veth.
-fn cut_in_software(net: &Net, host: &str, device: &str) {
-    must(net, host, &format!("ethtool -K {device} tso off gso off"));
-}
-
 fn set_mtu(net: &Net, links: &[(&str, &str)], mtu: u16) {
     for (host, device) in links {
         must(net, host, &format!("ip link set {device} mtu {mtu}"));
@@ -36,9 +30,6 @@ fn long_frames_pass_or_are_fragmented_or_reported() {
     const FAR: [(&str, &str); 2] = [("b", "b0"), ("r", "r1")];
     const TO: [&str; 2] = ["10.2.0.2", "2001:db8:2::2"];
     let Some(mut net) = Net::new(&["ping"]) else { return };
-    for (host, device) in [NEAR[0], FAR[0]] {
-        cut_in_software(&net, host, device);
-    }
     set_mtu(&net, &NEAR, 9000);
     set_mtu(&net, &FAR, 9000);
     net.route("auto", STATEFUL);
@@ -98,9 +89,6 @@ fn long_frames_pass_or_are_fragmented_or_reported() {
 #[test]
 fn vlans_are_separate_links() {
     let Some(mut net) = Net::new(&["ping"]) else { return };
-    for (host, device) in [("a", "a0"), ("b", "b0")] {
-        cut_in_software(&net, host, device);
-    }
     // One kernel leaves tags to the device, as it does over a veth; the other one writes them.
     must(&net, "b", "ethtool -K b0 txvlan off");
     let mut vlans = Vec::new();
@@ -115,7 +103,6 @@ fn vlans_are_separate_links() {
         must(&net, host, &format!("ip route add 10.{other}.0.0/24 via 10.{own}.0.1"));
         let route = format!("ip route add 2001:db8:{other}::/64 via 2001:db8:{own}::1");
         must(&net, host, &route);
-        cut_in_software(&net, host, &format!("v{own}"));
     }
     must(&net, "a", "ip route add 10.2.0.0/24 via 10.100.0.1");
     must(&net, "a", "ip route add 2001:db8:2::/64 via 2001:db8:100::1");

@@ -1,6 +1,8 @@
 //! Sending and receiving through AF_PACKET (packet(7)): slower than XDP, but allowed wherever raw
 //! sockets are, including namespaces of ordinary users.
 
+mod offload;
+mod outbox;
 mod persistent;
 mod port;
 mod receiver;

@@ -7,10 +7,13 @@
 //!
 //! A packet socket receives a copy: the kernel's stack processes every frame as well. The caller
 //! must make sure that the kernel neither forwards nor answers on that interface (no address,
-//! `ip_forward` 0, or an nftables hook `ingress` that drops). Frames from the local stack through a
-//! veth may be merged and lack checksums: `ethtool -K NAME tx off gro off` at both ends prevents
-//! that.
+//! `ip_forward` 0, or an nftables hook `ingress` that drops).
+//!
+//! Merged frames, which exceed a slot, wait in the socket's queue (PACKET_COPY_THRESH) while their
+//! slots keep the order ([`super::offload`]).
 
+use super::offload::{self, Cutter, HEADER_BYTES, MergedFrame, OffloadHeader};
+use super::outbox::Outbox;
 use super::socket::{
     Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_send_buffer,
     instruction, join, open_socket, set_option, take_drops,
@@ -22,7 +25,7 @@ use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
 use fwdlab_packet::checksum;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -45,8 +48,11 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Bytes of the send buffer; the default is 200 kB, which some hundred frames fill.
 const SEND_BUFFER: i32 = 8 << 20;
 
-const _: () = assert!(SLOTS.longest + libc::TPACKET2_HDRLEN + 32 <= SLOTS.bytes);
-const _: () = assert!(LONGEST + libc::TPACKET2_HDRLEN + 32 <= LONG_SLOTS.bytes);
+/// Bytes of a slot before the frame.
+const SLOT_HEADERS: usize = libc::TPACKET2_HDRLEN + HEADER_BYTES + 32;
+
+const _: () = assert!(SLOTS.longest + SLOT_HEADERS <= SLOTS.bytes);
+const _: () = assert!(LONGEST + SLOT_HEADERS <= LONG_SLOTS.bytes);
 /// Bytes of a frame besides its IP packet: Ethernet header and two tags.
 const HEADERS: usize = 14 + 2 * TAG_BYTES;
 
@@ -93,7 +99,8 @@ fn slots_for(mtu: u16) -> Slots {
 
 /// A port on an interface, by packet sockets.
 ///
-/// VLAN tags that the kernel removed from received frames are restored.
+/// VLAN tags that the kernel removed from received frames are restored. Merged TCP segments and UDP
+/// datagrams are cut.
 #[derive(Debug)]
 pub struct PacketPort {
     socket: OwnedFd,
@@ -103,6 +110,7 @@ pub struct PacketPort {
     slots: Slots,
     /// Next slot to be filled.
     next: usize,
+    cutter: Cutter,
     outbox: Outbox,
     missed: u64,
     /// Counts completed checksums that a stack had left to a device; `None` if they are not
@@ -111,8 +119,8 @@ pub struct PacketPort {
 }
 
 impl PacketPort {
-    /// Completes TCP and UDP checksums that a stack on this machine has left to a nonexistent
-    /// device: the kernel marks such frames (`TP_STATUS_CSUMNOTREADY`). Counts them in `completed`.
+    /// Completes checksums that a stack on this machine has left to a nonexistent device: the
+    /// kernel marks such frames. Counts them in `completed`. Cut frames always have checksums.
     pub fn completing(self, completed: Arc<AtomicU64>) -> PacketPort {
         PacketPort { completed: Some(completed), ..self }
     }
@@ -179,6 +187,7 @@ impl PacketPort {
             .map_err(failed("deafness to its own frames"))?;
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))
             .map_err(failed("ring version"))?;
+        offload::request(&socket).map_err(failed("offload headers"))?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: (slots.count * slots.bytes / BLOCK_BYTES) as u32,
@@ -209,6 +218,7 @@ impl PacketPort {
             memory,
             slots,
             next: 0,
+            cutter: Cutter::default(),
             outbox: Outbox::new(),
             missed: 0,
             completed: None,
@@ -227,42 +237,81 @@ impl PacketPort {
         unsafe { &*self.slot().cast() }
     }
 
-    /// Copies the slot's frame; false if it is too long.
-    fn take(&self, status: u32, frame: &mut Frame) -> bool {
+    /// Takes the slot's frame.
+    fn take(&mut self, status: u32, frame: &mut Frame) -> Taken {
         // SAFETY: the kernel has handed the slot over with that status and does not touch it until
         // it is returned.
         let header = unsafe { self.slot().read() };
         let (begin, length) = (usize::from(header.tp_mac), header.tp_len as usize);
-        let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
-        let total = length + if tagged { TAG_BYTES } else { 0 };
-        let is_cut = header.tp_snaplen < header.tp_len;
-        if total > self.slots.longest || begin + length > self.slots.bytes || is_cut {
-            return false;
+        let there = header.tp_snaplen as usize;
+        if begin < HEADER_BYTES || begin + there > self.slots.bytes {
+            return Taken::Lost;
         }
-        let address = self.memory.at(self.next * self.slots.bytes + begin);
-        // SAFETY: inside the slot, as just checked, which the program owns for now.
-        let bytes = unsafe { std::slice::from_raw_parts(address, length) };
-        if frame.receive(self.number, bytes).is_err() {
-            return false;
+        let address = self.memory.at(self.next * self.slots.bytes + begin - HEADER_BYTES);
+        // SAFETY: inside the slot, as just checked, which the program owns for now; any bytes are a
+        // header.
+        let offload = unsafe { address.cast::<OffloadHeader>().read_unaligned() };
+        let address = address.wrapping_add(HEADER_BYTES);
+        // SAFETY: likewise.
+        let bytes = unsafe { std::slice::from_raw_parts(address, there) };
+        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
+            let has_kind = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+            let kind = if has_kind { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+            let ([a, b], [c, d]) = (kind.to_be_bytes(), header.tp_vlan_tci.to_be_bytes());
+            [a, b, c, d]
+        });
+        if let Some(size) = offload.segment_size() {
+            let merged = MergedFrame { length, size, tag };
+            let is_cut = match status & libc::TP_STATUS_COPY != 0 {
+                true => self.cutter.cut_queued(&self.socket, merged),
+                false => there == length && self.cutter.cut(bytes, merged),
+            };
+            if is_cut && offload.incomplete_checksum().is_some() {
+                self.count_completed();
+            }
+            return if is_cut { Taken::Segments } else { Taken::Lost };
         }
-        if status & libc::TP_STATUS_CSUMNOTREADY != 0 {
-            self.complete(frame);
+        if status & libc::TP_STATUS_COPY != 0 {
+            // It exceeds a slot.
+            offload::dequeue(&self.socket, length, &mut []);
+            return Taken::Lost;
         }
-        if !tagged || length < MAC_BYTES {
-            return true;
+        let total = length + tag.map_or(0, |tag| tag.len());
+        let is_whole = there == length && total <= self.slots.longest;
+        if !is_whole || frame.receive(self.number, bytes).is_err() {
+            return Taken::Lost;
         }
-        let has_kind = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-        let kind = if has_kind { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
-        put_tag_back(frame, kind, header.tp_vlan_tci)
+        if let Some(place) = offload.incomplete_checksum() {
+            self.complete(frame, place);
+        }
+        match tag.filter(|_| length >= MAC_BYTES) {
+            Some(tag) if !put_tag_back(frame, tag) => Taken::Lost,
+            _ => Taken::Frame,
+        }
     }
+}
+
+/// Result of taking a slot's frame.
+enum Taken {
+    Frame,
+    /// It was merged; the segments are pending.
+    Segments,
+    /// It is too long.
+    Lost,
 }
 
 impl PacketPort {
     #[cold]
-    fn complete(&self, frame: &mut Frame) {
-        if let Some(completed) = &self.completed
-            && frame.edit(|bytes| checksum::complete(bytes, true))
+    fn complete(&self, frame: &mut Frame, (start, offset): (usize, usize)) {
+        if self.completed.is_some()
+            && frame.edit(|bytes| checksum::complete_at(bytes, start, offset))
         {
+            self.count_completed();
+        }
+    }
+
+    fn count_completed(&self) {
+        if let Some(completed) = &self.completed {
             completed.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -273,19 +322,17 @@ const TAG_BYTES: usize = 4;
 const MAC_BYTES: usize = 12;
 
 /// Restores the tag that the kernel removed; false if the frame becomes too long.
-fn put_tag_back(frame: &mut Frame, kind: u16, tag: u16) -> bool {
+fn put_tag_back(frame: &mut Frame, tag: [u8; TAG_BYTES]) -> bool {
     let length = frame.len();
-    let [a, b] = kind.to_be_bytes();
-    let [c, d] = tag.to_be_bytes();
     if length + TAG_BYTES > CAPACITY {
         let whole = frame.whole();
         let (addresses, rest) = whole.split_at(MAC_BYTES);
-        let whole = [addresses, &[a, b, c, d], rest].concat();
+        let whole = [addresses, &tag, rest].concat();
         return frame.receive(frame.ingress(), &whole).is_ok();
     }
     let buffer = frame.buffer_mut();
     buffer.copy_within(MAC_BYTES..length, MAC_BYTES + TAG_BYTES);
-    buffer[MAC_BYTES..MAC_BYTES + TAG_BYTES].copy_from_slice(&[a, b, c, d]);
+    buffer[MAC_BYTES..MAC_BYTES + TAG_BYTES].copy_from_slice(&tag);
     frame.set_len(length + TAG_BYTES);
     true
 }
@@ -294,13 +341,21 @@ impl Port for PacketPort {
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
         let (frames, mut count) = (batch.fill(BATCH), 0);
         while count < frames.len() {
+            if let Some(segment) = self.cutter.next_segment() {
+                match frames[count].receive(self.number, segment) {
+                    Ok(()) => count += 1,
+                    Err(_) => self.missed += 1,
+                }
+                continue;
+            }
             let status = self.status().load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
             match self.take(status, &mut frames[count]) {
-                true => count += 1,
-                false => self.missed += 1,
+                Taken::Frame => count += 1,
+                Taken::Segments => {}
+                Taken::Lost => self.missed += 1,
             }
             self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % self.slots.count;
@@ -314,7 +369,8 @@ impl Port for PacketPort {
     }
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
-        match self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
+        let has_frames = self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
+        match has_frames || !self.cutter.is_empty() {
             true => wakers.ready(),
             false => wakers.add(self.socket.as_fd()),
         }
@@ -332,88 +388,6 @@ impl Port for PacketPort {
     }
 }
 
-/// Arguments of `sendmmsg`, allocated once.
-#[derive(Debug)]
-struct Outbox {
-    vectors: Vec<libc::iovec>,
-    messages: Vec<libc::mmsghdr>,
-    /// Copies of frames that extend beyond their buffers.
-    long: Vec<Vec<u8>>,
-}
-
-// SAFETY: the pointers inside are rewritten for every call and not used after it.
-unsafe impl Send for Outbox {}
-
-impl Outbox {
-    fn new() -> Outbox {
-        let (vectors, messages) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Outbox { vectors, messages, long: Vec::new() }
-    }
-
-    /// Sends the frames whose egress is port `number`.
-    fn send(&mut self, socket: &OwnedFd, number: u8, frames: &[Frame]) -> Result<Sent, NetioError> {
-        self.vectors.clear();
-        self.messages.clear();
-        self.long.clear();
-        for frame in frames.iter().filter(|frame| frame.egress() == Some(number)) {
-            let bytes = match frame.is_long() {
-                false => frame.bytes(),
-                true => {
-                    self.long.push(frame.whole().into_owned());
-                    // The bytes do not move when more copies follow.
-                    self.long.last().map_or(&[][..], Vec::as_slice)
-                }
-            };
-            // The kernel only reads the frames.
-            let (iov_base, iov_len) = (bytes.as_ptr().cast_mut().cast(), bytes.len());
-            self.vectors.push(libc::iovec { iov_base, iov_len });
-        }
-        // No vector moves from now on.
-        self.messages.extend(self.vectors.iter_mut().map(|vector| {
-            // SAFETY: an all-zero mmsghdr is valid (null pointers, zero lengths).
-            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message
-        }));
-        let mut sent = Sent::default();
-        let mut rest = &mut self.messages[..];
-        while !rest.is_empty() {
-            // SAFETY: the messages point to vectors and frames (or copies in `long`) that outlive
-            // the call, and their number is given.
-            let taken = unsafe {
-                let (first, count) = (rest.as_mut_ptr(), rest.len() as u32);
-                libc::sendmmsg(socket.as_raw_fd(), first, count, libc::MSG_DONTWAIT)
-            };
-            let done = match usize::try_from(taken) {
-                Ok(taken) => {
-                    sent.sent += taken as u64;
-                    taken
-                }
-                Err(_) => {
-                    let lost = lost_by(io::Error::last_os_error(), rest.len())?;
-                    sent.lost += lost as u64;
-                    lost
-                }
-            };
-            rest = &mut rest[done..];
-        }
-        Ok(sent)
-    }
-}
-
-/// Returns the number of unsent frames that an error loses.
-fn lost_by(error: io::Error, frames: usize) -> Result<usize, NetioError> {
-    match error.raw_os_error() {
-        Some(libc::EINTR) => Ok(0),
-        // The queue is full: all remaining frames are lost.
-        Some(libc::EAGAIN) => Ok(frames),
-        // The driver had no room for this frame, or the frame cannot be sent.
-        Some(libc::ENOBUFS | libc::EMSGSIZE | libc::EINVAL | libc::ENETDOWN) => Ok(1),
-        _ => Err(NetioError::system("sending through a packet socket", error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,22 +397,13 @@ mod tests {
         for length in [60, CAPACITY - 4, CAPACITY - 3, CAPACITY + 9, LONGEST - 4] {
             let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let mut frame = Frame::of(4, &bytes).expect("it fits");
-            assert!(put_tag_back(&mut frame, 0x88a8, 0x2064));
+            assert!(put_tag_back(&mut frame, [0x88, 0xa8, 0x20, 0x64]));
             let whole = frame.whole();
             assert_eq!((whole.len(), frame.ingress(), frame.egress()), (length + 4, 4, None));
             assert_eq!(whole[12..16], [0x88, 0xa8, 0x20, 0x64]);
             assert_eq!((&whole[..12], &whole[16..]), bytes.split_at(12));
         }
         let mut frame = Frame::of(4, &[0; LONGEST - 3]).expect("it fits");
-        assert!(!put_tag_back(&mut frame, 0x8100, 1));
-    }
-
-    #[test]
-    fn full_queue_loses_all_and_refused_frame_only_itself() {
-        let lost = |code| lost_by(io::Error::from_raw_os_error(code), 7);
-        assert!(matches!(lost(libc::EAGAIN), Ok(7)));
-        assert!(matches!(lost(libc::EMSGSIZE), Ok(1)));
-        assert!(matches!(lost(libc::EINTR), Ok(0)));
-        assert!(lost(libc::ENXIO).is_err());
+        assert!(!put_tag_back(&mut frame, [0x81, 0, 0, 1]));
     }
 }

@@ -104,9 +104,18 @@ fn set_option_at<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io:
 
 /// Sets the send buffer to `bytes`, or to the maximum allowed.
 pub(super) fn enlarge_send_buffer(socket: &OwnedFd, bytes: i32) {
+    enlarge(socket, bytes, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF]);
+}
+
+/// Sets the receive buffer to `bytes`, or to the maximum allowed.
+pub(super) fn enlarge_receive_buffer(socket: &OwnedFd, bytes: i32) {
+    enlarge(socket, bytes, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF]);
+}
+
+fn enlarge(socket: &OwnedFd, bytes: i32, [force, within_limit]: [libc::c_int; 2]) {
     let set = |option| set_option_at(socket, libc::SOL_SOCKET, option, &bytes);
     // Only root of the initial namespace may exceed the limit; the alternative never fails.
-    let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
+    let _ = set(force).or_else(|_| set(within_limit));
 }
 
 /// Sends frames directly to the driver.

@@ -1,0 +1,140 @@
+//! Work that stacks leave to devices, as described by the header before each frame of a packet
+//! socket with PACKET_VNET_HDR (`struct virtio_net_hdr`).
+//!
+//! On a veth or tap there is no device: frames arrive without checksums, and TCP segments and UDP
+//! datagrams arrive merged, up to 64 kB long. Network cards and the kernel merge them as well (LRO,
+//! GRO). The port cuts them before the router sees them.
+
+use super::socket::{enlarge_receive_buffer, set_option};
+use fwdlab_packet::segments::{MERGED_MAX, Segmenter};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+
+/// Bytes of the header.
+pub(super) const HEADER_BYTES: usize = size_of::<OffloadHeader>();
+/// Bytes of the queue for frames that exceed a slot; the default holds two merged ones.
+const QUEUE_BYTES: i32 = 8 << 20;
+
+const NEEDS_CSUM: u8 = 1;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
+/// A flag: the first segment keeps CWR, as always here.
+const GSO_ECN: u8 = 0x80;
+
+/// `struct virtio_net_hdr`, in the machine's byte order.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct OffloadHeader {
+    flags: u8,
+    gso_type: u8,
+    _header_length: u16,
+    gso_size: u16,
+    csum_start: u16,
+    csum_offset: u16,
+}
+
+impl OffloadHeader {
+    /// Payload bytes of each segment of a merged frame; `None` if the frame is not merged.
+    pub(super) fn segment_size(self) -> Option<u16> {
+        let kind = self.gso_type & !GSO_ECN;
+        matches!(kind, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4).then_some(self.gso_size)
+    }
+
+    /// First byte that an incomplete checksum covers, and the offset of its field from there.
+    pub(super) fn incomplete_checksum(self) -> Option<(usize, usize)> {
+        let place = (self.csum_start.into(), self.csum_offset.into());
+        (self.flags & NEEDS_CSUM != 0).then_some(place)
+    }
+}
+
+/// Requests the headers, and a queue for frames that exceed a slot. Call this before the ring
+/// exists.
+pub(super) fn request(socket: &OwnedFd) -> io::Result<()> {
+    set_option(socket, libc::PACKET_VNET_HDR, &1i32)?;
+    set_option(socket, libc::PACKET_COPY_THRESH, &1i32)?;
+    enlarge_receive_buffer(socket, QUEUE_BYTES);
+    Ok(())
+}
+
+/// Bytes of a tag, and of the addresses before it.
+const TAG_BYTES: usize = 4;
+const MAC_BYTES: usize = 12;
+
+/// A merged frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergedFrame {
+    /// Its length.
+    pub(super) length: usize,
+    /// Payload bytes of each segment.
+    pub(super) size: u16,
+    /// Tag that the kernel removed.
+    pub(super) tag: Option<[u8; TAG_BYTES]>,
+}
+
+/// Cuts merged frames.
+#[derive(Debug, Default)]
+pub(super) struct Cutter {
+    segmenter: Segmenter,
+}
+
+impl Cutter {
+    /// True if no segments are left.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.segmenter.is_empty()
+    }
+
+    /// Returns the next segment.
+    pub(super) fn next_segment(&mut self) -> Option<&[u8]> {
+        self.segmenter.next_segment()
+    }
+
+    /// Cuts a frame that is in a slot; false if that is impossible.
+    #[cold]
+    pub(super) fn cut(&mut self, bytes: &[u8], merged: MergedFrame) -> bool {
+        let place = self.segmenter.buffer_mut().get_mut(TAG_BYTES..TAG_BYTES + bytes.len());
+        let Some(place) = place else { return false };
+        place.copy_from_slice(bytes);
+        self.begin(merged)
+    }
+
+    /// Cuts the next frame in the queue; false if that is impossible.
+    #[cold]
+    pub(super) fn cut_queued(&mut self, socket: &OwnedFd, merged: MergedFrame) -> bool {
+        let place = &mut self.segmenter.buffer_mut()[TAG_BYTES..];
+        let is_complete = dequeue(socket, merged.length, place);
+        is_complete && self.begin(merged)
+    }
+
+    fn begin(&mut self, MergedFrame { length, size, tag }: MergedFrame) -> bool {
+        let Some(tag) = tag else {
+            return self.segmenter.begin(TAG_BYTES..TAG_BYTES + length, size);
+        };
+        let buffer = self.segmenter.buffer_mut();
+        buffer.copy_within(TAG_BYTES..TAG_BYTES + MAC_BYTES, 0);
+        buffer[MAC_BYTES..MAC_BYTES + TAG_BYTES].copy_from_slice(&tag);
+        self.segmenter.begin(0..TAG_BYTES + length, size)
+    }
+}
+
+/// Takes the frame with this length out of the queue. Discards frames before it, which have lost
+/// their slots. Returns true if the whole frame is in `buffer`.
+pub(super) fn dequeue(socket: &OwnedFd, length: usize, buffer: &mut [u8]) -> bool {
+    let mut header = [0; HEADER_BYTES];
+    let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+    // An interface that is down reports it once, before the frames.
+    let mut failures = 0..1;
+    loop {
+        let parts = &mut [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)];
+        match recvmsg(socket, parts, &mut RecvAncillaryBuffer::default(), flags) {
+            Ok(message) if message.bytes == HEADER_BYTES + length => return length <= buffer.len(),
+            Ok(_) => {}
+            Err(_) if failures.next().is_some() => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+const _: () = assert!(HEADER_BYTES == 10 && MERGED_MAX > 65_535);

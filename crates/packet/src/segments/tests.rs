@@ -1,0 +1,192 @@
+//! Segments compared with packets that etherparse builds one by one.
+
+use super::*;
+use etherparse::{
+    IpFragOffset, IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv4Options, Ipv6Extensions,
+    Ipv6Header, Ipv6RawExtHeader, PacketBuilder, TcpHeader, VlanId,
+};
+use proptest::prelude::*;
+
+/// A packet before it is built.
+#[derive(Clone, Debug)]
+struct Plan {
+    tags: u8,
+    is_inet: bool,
+    /// Words of four bytes.
+    ip_options: u8,
+    id: u16,
+    /// `None` for UDP.
+    tcp: Option<(u8, u8)>,
+    sequence: u32,
+}
+
+impl Plan {
+    fn ip(&self, number: u32) -> IpHeaders {
+        let protocol = if self.tcp.is_some() { IpNumber::TCP } else { IpNumber::UDP };
+        if self.is_inet {
+            let mut ip = Ipv4Header::new(0, 61, protocol, [10, 1, 0, 2], [10, 2, 0, 2]).expect("");
+            ip.identification = self.id.wrapping_add(number as u16);
+            (ip.dont_fragment, ip.fragment_offset) = (self.id & 1 == 0, IpFragOffset::ZERO);
+            let options = vec![1; usize::from(self.ip_options) * 4];
+            ip.options = Ipv4Options::try_from(&options[..]).expect("up to 40 bytes");
+            return IpHeaders::Ipv4(ip, Ipv4Extensions::default());
+        }
+        let mut extensions = Ipv6Extensions::default();
+        let raw = Ipv6RawExtHeader::new_raw(protocol, &[1, 4, 0, 0, 0, 0]).expect("six bytes");
+        if self.ip_options > 3 {
+            extensions.hop_by_hop_options = Some(raw.clone());
+        }
+        if self.ip_options > 6 {
+            extensions.destination_options = Some(raw);
+        }
+        let ip = Ipv6Header {
+            traffic_class: 3,
+            source: [0x20; 16],
+            destination: [0x31; 16],
+            hop_limit: 61,
+            ..Ipv6Header::default()
+        };
+        IpHeaders::Ipv6(ip, extensions)
+    }
+
+    /// Builds the packet that carries `payload` from `offset` on.
+    fn build(&self, (number, is_last): (u32, bool), offset: usize, payload: &[u8]) -> Vec<u8> {
+        let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
+        let (ip, vlan) = (self.ip(number), VlanId::try_new(100).expect("a number"));
+        let ip = match self.tags {
+            0 => ethernet.ip(ip),
+            1 => ethernet.single_vlan(vlan).ip(ip),
+            _ => ethernet.double_vlan(vlan, VlanId::try_new(7).expect("a number")).ip(ip),
+        };
+        let mut bytes = Vec::new();
+        let Some((flags, options)) = self.tcp else {
+            ip.udp(5000, 53).write(&mut bytes, payload).expect("a vector");
+            return bytes;
+        };
+        let sequence = self.sequence.wrapping_add(offset as u32);
+        let mut tcp = TcpHeader::new(5000, 80, sequence, 512);
+        (tcp.ack, tcp.acknowledgment_number, tcp.ece) = (true, 77, flags & 64 != 0);
+        tcp.fin = flags & 1 != 0 && is_last;
+        tcp.psh = flags & 8 != 0 && is_last;
+        tcp.cwr = flags & 128 != 0 && number == 0;
+        tcp.set_options_raw(&vec![1; usize::from(options) * 4]).expect("up to 40 bytes");
+        ip.tcp_header(tcp).write(&mut bytes, payload).expect("a vector");
+        bytes
+    }
+
+    /// The merged packet: its first segment is also its last one.
+    fn merged(&self, payload: &[u8]) -> Vec<u8> {
+        self.build((0, true), 0, payload)
+    }
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let tcp = prop::option::weighted(0.7, (any::<u8>(), 0..=10u8));
+    let any = (0..=2u8, any::<bool>(), 0..=10u8, any::<u16>(), tcp, any::<u32>());
+    any.prop_map(|(tags, is_inet, ip_options, id, tcp, sequence)| Plan {
+        tags,
+        is_inet,
+        ip_options,
+        id,
+        tcp,
+        sequence,
+    })
+}
+
+/// Returns all segments; the packet begins at `place` of the buffer.
+fn cut(segmenter: &mut Segmenter, place: usize, merged: &[u8], size: u16) -> Option<Vec<Vec<u8>>> {
+    let range = place..place + merged.len();
+    segmenter.buffer_mut()[range.clone()].copy_from_slice(merged);
+    let all = |segmenter: &mut Segmenter| {
+        std::iter::from_fn(|| segmenter.next_segment().map(<[u8]>::to_vec)).collect()
+    };
+    segmenter.begin(range, size).then(|| all(segmenter))
+}
+
+proptest! {
+    #[test]
+    fn segments_equal_packets_built_one_by_one(
+        plan in plan(),
+        length in 0..6000usize,
+        size in 1..2000u16,
+        place in 0..=4usize,
+        seed: u8,
+    ) {
+        let payload: Vec<u8> = (0..length).map(|at| (at * 31 / 7) as u8 ^ seed).collect();
+        let mut merged = plan.merged(&payload);
+        let headers = merged.len() - length;
+        // Stacks leave any checksum of the transport layer there.
+        let transport = headers - plan.tcp.map_or(8, |(_, options)| 20 + usize::from(options) * 4);
+        let field = transport + if plan.tcp.is_some() { 16 } else { 6 };
+        merged[field] ^= seed;
+        let mut segmenter = Segmenter::new();
+        let segments = cut(&mut segmenter, place, &merged, size).expect("supported");
+        prop_assert!(segmenter.is_empty() && segmenter.next_segment().is_none());
+        let count = length.div_ceil(size.into()).max(1);
+        prop_assert_eq!(segments.len(), count);
+        let mut chunks = payload.chunks(size.into());
+        for (number, segment) in segments.iter().enumerate() {
+            let chunk = chunks.next().unwrap_or_default();
+            let order = (number as u32, number + 1 == count);
+            let expected = plan.build(order, number * usize::from(size), chunk);
+            prop_assert_eq!(segment, &expected);
+            prop_assert!(segment.len() <= headers + usize::from(size));
+        }
+        let joined: Vec<u8> = segments.iter().flat_map(|s| s[headers..].to_vec()).collect();
+        prop_assert_eq!(joined, payload);
+    }
+
+    #[test]
+    fn damaged_packets_never_panic(
+        plan in plan(),
+        length in 0..300usize,
+        size: u16,
+        damage in prop::collection::vec((0..400usize, any::<u8>()), 0..6),
+        cut_at in 0..400usize,
+    ) {
+        let mut merged = plan.merged(&vec![7; length]);
+        for (at, value) in damage {
+            let at = at % merged.len();
+            merged[at] = value;
+        }
+        merged.truncate(cut_at);
+        let bytes = merged.len();
+        for segment in cut(&mut Segmenter::new(), 0, &merged, size).unwrap_or_default() {
+            prop_assert!(segment.len() <= bytes);
+        }
+    }
+}
+
+#[test]
+fn longest_packet_fits_and_buffer_is_reused() {
+    let plan =
+        Plan { tags: 2, is_inet: true, ip_options: 0, id: 9, tcp: Some((0x89, 3)), sequence: 1 };
+    let mut segmenter = Segmenter::default();
+    for length in [65_535 - 20 - 32, 100usize] {
+        let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
+        let segments = cut(&mut segmenter, 0, &plan.merged(&payload), 1448).expect("supported");
+        assert_eq!(segments.len(), length.div_ceil(1448));
+        let joined: Vec<u8> = segments.iter().flat_map(|s| s[74..].to_vec()).collect();
+        assert_eq!(joined, payload);
+    }
+}
+
+#[test]
+fn packets_that_cannot_be_cut_are_refused() {
+    let plan =
+        Plan { tags: 0, is_inet: true, ip_options: 0, id: 9, tcp: Some((0, 0)), sequence: 1 };
+    let whole = plan.merged(&[5; 100]);
+    let refused = |change: &dyn Fn(&mut Vec<u8>), size: u16| {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        cut(&mut Segmenter::new(), 0, &bytes, size).is_none()
+    };
+    assert!(!refused(&|_| {}, 10));
+    assert!(refused(&|_| {}, 0));
+    // More fragments, an encapsulated packet, a length beyond the end, another version.
+    assert!(refused(&|bytes| bytes[20] |= 0x20, 10));
+    assert!(refused(&|bytes| bytes[23] = 4, 10));
+    assert!(refused(&|bytes| bytes.truncate(150), 10));
+    assert!(refused(&|bytes| bytes[14] = 0x65, 10));
+    assert!(refused(&|bytes| bytes[46] = 0x40, 10));
+}
