@@ -67,6 +67,12 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
+/// Commands of bpf(2) for an interface that has come back: a loaded program is attached to it, and
+/// an open socket put into a map.
+const BPF_COMMANDS: &[u32] = &[BPF_LINK_CREATE, BPF_MAP_UPDATE_ELEM];
+const BPF_MAP_UPDATE_ELEM: u32 = 2;
+const BPF_LINK_CREATE: u32 = 28;
+
 /// Calls that newer architectures no longer have.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_rename, libc::SYS_open];
@@ -86,6 +92,8 @@ const MACHINE: u32 = 0;
 /// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
+/// Low half of the first argument; both architectures are little-endian.
+const FIRST_ARGUMENT: u32 = 16;
 
 /// Limits all current and future threads of the process to the calls of a router.
 ///
@@ -122,17 +130,24 @@ fn program() -> Vec<libc::sock_filter> {
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     let mut program =
         vec![load(ARCHITECTURE), equals(MACHINE, 1, 0), answer(refused), load(NUMBER)];
+    // The comparison with bpf(2), and its argument.
+    let after_calls = 2 + BPF_COMMANDS.len();
     for (at, &call) in calls.iter().enumerate() {
         // Skips the remaining comparisons and the refusal.
-        let to_allowed = (calls.len() - at) as u8;
+        let to_allowed = (calls.len() - at + after_calls) as u8;
         program.push(equals(call, to_allowed, 0));
+    }
+    program.push(equals(libc::SYS_bpf as u32, 0, after_calls as u8 - 1));
+    program.push(load(FIRST_ARGUMENT));
+    for (at, &command) in BPF_COMMANDS.iter().enumerate() {
+        program.push(equals(command, (BPF_COMMANDS.len() - at) as u8, 0));
     }
     program.push(answer(refused));
     program.push(answer(libc::SECCOMP_RET_ALLOW));
     program
 }
 
-const _: () = assert!(CALLS.len() + OLD_CALLS.len() < 250);
+const _: () = assert!(CALLS.len() + OLD_CALLS.len() + BPF_COMMANDS.len() < 250);
 
 #[cfg(test)]
 mod tests {
@@ -151,6 +166,14 @@ mod tests {
                 let run = std::process::Command::new("true").status();
                 let text = std::fs::read_to_string("/proc/self/status").expect("files are read");
                 let filtered = text.lines().any(|line| line.trim() == "Seccomp:\t2");
+                // For nothing: only a refused command fails with EPERM.
+                let bpf = |command: u32| {
+                    // SAFETY: no attributes, and a size of 0.
+                    unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::null::<u8>(), 0) };
+                    io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+                };
+                let commands = [BPF_LINK_CREATE, BPF_MAP_UPDATE_ELEM, 1, 3].map(bpf);
+                assert_eq!(commands, [false, false, true, true]);
                 (refused, run.is_err(), filtered)
             });
             assert_eq!(inside.join().expect("threads start"), (Some(libc::EPERM), true, true));

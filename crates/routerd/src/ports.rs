@@ -15,7 +15,7 @@ use fwdlab_netio::pcap::PcapPort;
 use fwdlab_netio::spread::spread;
 use fwdlab_netio::tap::{CompleteTap, FaultTap, PcapTap, TraceTap};
 use fwdlab_netio::vlan;
-use fwdlab_netio::xsk::{Bind, FlowTable, XskConfig, XskPort, XskProgram};
+use fwdlab_netio::xsk::{Bind, FlowTable, XskConfig, XskPort, XskProgram, XskReserve};
 use fwdlab_netio::{Frame, NetioError, Port};
 use fwdlab_packet::forwarding::ForwardingPath;
 use fwdlab_packet::injection::Faults;
@@ -30,6 +30,10 @@ use std::sync::atomic::AtomicU64;
 
 /// Largest IP packet in an AF_XDP frame here: one without further buffers.
 const XSK_MTU_MAX: u16 = (CAPACITY - 14) as u16;
+/// Maximum number of AF_XDP sockets in reserve, for all interfaces.
+const RESERVE_SOCKETS: usize = 256;
+/// Maximum number of returns of an interface for which there are sockets.
+const RESERVE_RETURNS: usize = 16;
 /// Number of batches that may wait between two workers.
 const SPREAD_BATCHES: usize = 16;
 
@@ -67,6 +71,8 @@ struct OpenedPorts {
     capture: Option<Capture>,
     /// Frames that the file of the only one does not take.
     losses: Option<Arc<WriteLosses>>,
+    /// Reserve of AF_XDP ports.
+    reserve: Option<Arc<XskReserve>>,
 }
 
 /// Checks the ports of a set-up, without opening any.
@@ -176,8 +182,11 @@ pub(super) fn open(
         let vlans = vlans::of(setup, entry);
         let completed: Option<Arc<AtomicU64>> =
             (entry.checksums == ChecksumKind::Complete).then(Arc::default);
-        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture, losses } =
-            queues(entry, (number, interface), workers, completed.as_ref(), (&vlans, flows))?;
+        let returns = RESERVE_SOCKETS / (workers * setup.interfaces.len());
+        let returns = returns.clamp(1, RESERVE_RETURNS);
+        let how_many = (workers, returns);
+        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture, losses, reserve } =
+            queues(entry, (number, interface), how_many, completed.as_ref(), (&vlans, flows))?;
         all.captures.extend(capture);
         all.losses.extend(losses);
         let name = &entry.name;
@@ -185,7 +194,7 @@ pub(super) fn open(
             let presence = Arc::<Presence>::default();
             all.presences.push((number, Arc::clone(&presence)));
             let device = (name.as_str(), number, interface.mtu);
-            ports = lasting(ports, device, completed.as_ref(), &presence)?;
+            ports = lasting(ports, device, completed.as_ref(), (&presence, reserve.as_ref()))?;
             all.groups.push(AllMulticast::at(name)?);
             if !vlans.is_empty() {
                 // By default network cards drop unknown VLAN tags.
@@ -268,7 +277,7 @@ fn lasting(
     ports: Vec<Box<dyn Port>>,
     (name, number, mtu): (&str, u8, u16),
     completed: Option<&Arc<AtomicU64>>,
-    presence: &Arc<Presence>,
+    (presence, xsk): (&Arc<Presence>, Option<&Arc<XskReserve>>),
 ) -> Result<Vec<Box<dyn Port>>, NetioError> {
     let config = PacketConfig { interface: name.into(), number, fanout: None };
     let longest = device_mtu(name).unwrap_or(mtu).max(mtu);
@@ -276,6 +285,10 @@ fn lasting(
     let one = |(port, own): (Box<dyn Port>, u32)| {
         let share = (workers > 1).then_some(Share { own, all: workers });
         let reserve = Reserve::open(&config, longest, share, completed.cloned())?;
+        let reserve = match xsk {
+            Some(xsk) => reserve.with_xsk(Arc::clone(xsk), own),
+            None => reserve,
+        };
         let presence = (own == 0).then(|| Arc::clone(presence));
         Ok(boxed(LastingPort::new(port, reserve, presence)))
     };
@@ -327,7 +340,7 @@ pub(super) fn kernel_forwards() -> Option<&'static str> {
 fn queues(
     entry: &InterfaceSetup,
     (number, interface): (u8, &Interface),
-    workers: usize,
+    (workers, returns): (usize, usize),
     completed: Option<&Arc<AtomicU64>>,
     (vlans, flows): (&[(u16, u8)], Option<&Arc<FlowTable>>),
 ) -> anyhow::Result<OpenedPorts> {
@@ -339,6 +352,7 @@ fn queues(
         instead: None,
         capture: None,
         losses: None,
+        reserve: None,
     };
     let with_kernel = |(ports, kind)| OpenedPorts { beside_kernel: true, ..opened((ports, kind)) };
     let name = &entry.name;
@@ -356,10 +370,12 @@ fn queues(
                 XskProgram::attach_forwarding(flows, name, port, is_incomplete, None)?
             }
         };
-        xsk(&program, number, workers)
+        let reserve = Some(XskReserve::open(&program, number, (workers as u32, returns)));
+        let ports = xsk(&program, number, workers)?;
+        Ok::<_, NetioError>(OpenedPorts { reserve, ..opened(ports) })
     };
     match entry.port {
-        PortKind::Xsk => Ok(opened(xsk().map_err(refused)?)),
+        PortKind::Xsk => Ok(xsk().map_err(refused)?),
         PortKind::Packet => {
             Ok(with_kernel(packet(name, (number, mtu), workers, completed).map_err(refused)?))
         }
@@ -370,7 +386,7 @@ fn queues(
                 () => xsk().map_err(|error| error.to_string()),
             };
             let why = match tried {
-                Ok(ports) => return Ok(opened(ports)),
+                Ok(ports) => return Ok(ports),
                 Err(why) => why,
             };
             let (ports, kind) = packet(name, (number, mtu), workers, completed).map_err(refused)?;

@@ -4,7 +4,7 @@
 //! reports it and forgets the link's hosts, which may have changed.
 
 use super::{Running, left_out, ports};
-use fwdlab_netio::packet_socket::Presence;
+use fwdlab_netio::packet_socket::{Presence, ReturnKind};
 use std::sync::Arc;
 
 /// An interface, and the changes reported so far.
@@ -46,11 +46,8 @@ impl Running {
                 news.push(format!("interface {name} is gone; the router goes on without it"));
             }
             if returns > watched.returns {
-                let forwards = ports::kernel_forwards().map(|setting| {
-                    format!(", where the kernel forwards as well: sysctl -w {setting}=0")
-                });
-                let more = forwards.unwrap_or_default();
-                news.push(format!("interface {name} is there again, through AF_PACKET{more}"));
+                let sockets = sockets(watched.presence.last_return());
+                news.push(format!("interface {name} is there again, through {sockets}"));
                 anew.push(watched.number);
             }
             (watched.losses, watched.returns) = (losses, returns);
@@ -69,4 +66,16 @@ impl Running {
         let name = |watched: &Watched| self.interfaces[usize::from(watched.number)].as_str();
         self.watched.iter().filter(gone).map(name)
     }
+}
+
+/// Sockets of a returned interface, with what the user has to know about them.
+fn sockets(kind: Option<ReturnKind>) -> String {
+    let instead = match kind {
+        Some(ReturnKind::Xsk) => return "AF_XDP".into(),
+        Some(ReturnKind::InsteadOfXsk(why)) => format!(" in place of AF_XDP ({why})"),
+        Some(ReturnKind::Packet) | None => String::new(),
+    };
+    let forwards = ports::kernel_forwards()
+        .map(|setting| format!(", where the kernel forwards as well: sysctl -w {setting}=0"));
+    format!("AF_PACKET{instead}{}", forwards.unwrap_or_default())
 }

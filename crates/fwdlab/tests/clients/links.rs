@@ -3,6 +3,7 @@
 use super::net::Net;
 use super::vlan::Vlan;
 use super::{STATEFUL, tcp, udp};
+use fwdlab_netio::xsk::XskProgram;
 use std::time::{Duration, Instant};
 
 pub(crate) fn must(net: &Net, host: &str, command: &str) {
@@ -244,46 +245,69 @@ fn options_of_advertisements_reach_kernel_and_tcpdump() {
     wait(&net, "a", "ip -6 route show 2001:db8:77::/48", |output| output.trim().is_empty());
 }
 
-/// The link between the router and a host is deleted and made again, and goes down and up.
+/// The link between the router and a host is deleted and made again, and goes down and up. Once
+/// another program is on the new interface, which the router needs for AF_XDP.
 #[test]
 fn lost_links_are_used_again_after_their_return() {
-    for (port, setup) in [("auto", ""), ("packet", "workers = 2\n")] {
+    const FAST: [&str; 2] = ["auto", ""];
+    for [port, setup] in [FAST, ["auto", "path = \"xdp\"\n"], ["packet", "workers = 2\n"]] {
         let Some(mut net) = Net::new(&["ping"]) else { return };
         net.route(port, setup);
+        let context = format!("{port} {setup}");
         let ping_both = |net: &Net| {
             for to in ["10.2.0.2", "2001:db8:2::2"] {
                 let output = ping(net, to);
                 assert!(
                     output.contains(" 2 received") && !output.contains("DUP"),
-                    "{port}: {output}"
+                    "{context}: {output}"
                 );
             }
         };
         ping_both(&net);
         must(&net, "r", "ip link set r1 down");
-        assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
+        assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{context}");
         must(&net, "r", "ip link set r1 up");
         wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |output| output.contains(" 1 received"));
         ping_both(&net);
-        for round in 0..2 {
+        for has_program in [false, true, false] {
             must(&net, "b", "ip link del b0");
             // While packets are sent there.
             let output = ping(&net, "10.2.0.2");
-            assert!(output.contains(" 0 received"), "{port}: {output}");
-            assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{port}");
-            let script = second_link(&net);
-            let (succeeded, output) = net.run("b", &["sh", "-ec", &script]);
-            assert!(succeeded, "{output}");
+            assert!(output.contains(" 0 received"), "{context}: {output}");
+            assert!(ping(&net, "10.1.0.1").contains(" 2 received"), "{context}");
+            let run = |script: &str| {
+                let (succeeded, output) = net.run("b", &["sh", "-ec", script]);
+                assert!(succeeded, "{output}");
+            };
+            run(&second_link(&net));
+            let program = has_program.then(|| {
+                let attach = || XskProgram::attach("new", 1, None).expect("a program");
+                net.on("r", attach).join().expect("root")
+            });
+            run(&complete_link(&net));
+            if let Some(program) = program {
+                std::thread::sleep(Duration::from_millis(500));
+                drop(program);
+            }
             let outage = wait(&net, "a", "ping -n -c 1 -W 1 10.2.0.2", |output| {
                 output.contains(" 1 received")
             });
-            eprintln!("{port}: round {round}: packets pass {outage:?} after the link was made");
+            eprintln!("{context}: packets pass {outage:?} after the link was made");
             ping_both(&net);
+            for to in ["10.2.0.2:5000", "[2001:db8:2::2]:5000"] {
+                assert_eq!(tcp(&net, to, 1_000_000), 1_000_000, "{context}");
+            }
         }
         let (stats, output) = net.end();
-        assert_eq!(output.matches("interface r1 is gone").count(), 2, "{port}: {output}");
-        assert_eq!(output.matches("interface r1 is there again").count(), 2, "{port}: {output}");
-        assert!(!stats.facts.iter().any(|(name, _)| name == "gone"), "{port}: {stats:?}");
+        assert_eq!(output.matches("interface r1 is gone").count(), 3, "{context}: {output}");
+        let count = |sockets: &str| {
+            output.matches(&format!("interface r1 is there again, through {sockets}")).count()
+        };
+        let instead = "AF_PACKET in place of AF_XDP (attaching a BPF program: ";
+        let counts = [count("AF_XDP\n"), count(instead), count("AF_PACKET\n")];
+        let expected = if port == "auto" { [2, 1, 0] } else { [0, 0, 3] };
+        assert_eq!(counts, expected, "{context}: {output}");
+        assert!(!stats.facts.iter().any(|(name, _)| name == "gone"), "{context}: {stats:?}");
     }
 }
 
@@ -304,15 +328,24 @@ fn second_router_on_an_interface_is_refused() {
     net.end();
 }
 
-/// A shell script that makes the link of `b` within its namespace; the MACs differ.
+/// A shell script that makes the link of `b` within its namespace, where the router's end is still
+/// called `new`; the MACs differ.
 fn second_link(net: &Net) -> String {
     let router = net.space("r");
     format!(
-        "ip link add b0 type veth peer name r1 netns {router}
-         ip netns exec {router} sysctl -qw net.ipv6.conf.r1.disable_ipv6=1
+        "ip link add b0 type veth peer name new netns {router}
+         ip netns exec {router} sysctl -qw net.ipv6.conf.new.disable_ipv6=1
          ip address add 10.2.0.2/24 dev b0
          ip address add 2001:db8:2::2/64 dev b0 nodad
-         ip link set b0 up
+         ip link set b0 up"
+    )
+}
+
+/// A shell script that completes it: the router's end gets its name.
+fn complete_link(net: &Net) -> String {
+    let router = net.space("r");
+    format!(
+        "ip -n {router} link set new name r1
          ip -n {router} link set r1 up
          ip route add default via 10.2.0.1
          ip route add default via 2001:db8:2::1"

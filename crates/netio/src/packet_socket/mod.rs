@@ -9,7 +9,7 @@ mod receiver;
 mod sender;
 mod socket;
 
-pub use persistent::{LastingPort, Presence, Reserve};
+pub use persistent::{LastingPort, Presence, Reserve, ReturnKind};
 pub use port::{PacketConfig, PacketPort, Share};
 pub use receiver::PacketReceiver;
 pub use sender::sender;

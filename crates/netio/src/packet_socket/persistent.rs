@@ -1,31 +1,45 @@
 //! A port that outlives its interface.
 //!
 //! An interface may be deleted and created again, such as those of containers and tunnels. By then
-//! a router has no rights left to open sockets or to load programs, but it may bind an open socket
-//! to the new interface. So each port keeps a packet socket in reserve. Once an interface of its
-//! name exists again, the port continues with that socket, whatever kind of port it was before.
+//! a router has no rights left to open sockets or to load programs, but it may bind open sockets to
+//! the new interface. So each port keeps a packet socket in reserve, and AF_XDP sockets if it began
+//! with one ([`XskReserve`]). Once an interface of its name exists again, the port continues with
+//! AF_XDP, or with the packet socket if that fails.
 
 use super::port::{PacketConfig, PacketPort, Share};
-use super::socket::new_socket;
+use super::socket::{new_socket, receive_all};
 use crate::frame::Batch;
 use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
+use crate::xsk::XskReserve;
 use crate::{NetioError, clock};
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval between two checks for the interface.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Sockets with which an interface has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReturnKind {
+    /// AF_XDP.
+    Xsk,
+    /// AF_PACKET, as before.
+    Packet,
+    /// AF_PACKET in place of AF_XDP, for this reason.
+    InsteadOfXsk(String),
+}
 
 /// Number of times that a port's interface disappeared and returned.
 #[derive(Debug, Default)]
 pub struct Presence {
     losses: AtomicU64,
     returns: AtomicU64,
+    last_return: Mutex<Option<ReturnKind>>,
 }
 
 impl Presence {
@@ -38,6 +52,16 @@ impl Presence {
     pub fn returns(&self) -> u64 {
         self.returns.load(Ordering::Acquire)
     }
+
+    /// Returns the sockets of the last return; `None` if there was no return.
+    pub fn last_return(&self) -> Option<ReturnKind> {
+        self.last_return.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add_return(&self, kind: ReturnKind) {
+        *self.last_return.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind);
+        self.returns.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// The reserve socket and its configuration.
@@ -49,6 +73,8 @@ pub struct Reserve {
     mtu: u16,
     share: Option<Share>,
     completed: Option<Arc<AtomicU64>>,
+    /// Reserve for AF_XDP, and this port's queue.
+    xsk: Option<(Arc<XskReserve>, u32)>,
 }
 
 impl Reserve {
@@ -66,22 +92,39 @@ impl Reserve {
         let (socket, index) = (new_socket()?, interface_index(&config.interface)?);
         // Membership in a group would keep the socket on the deleted interface.
         let config = PacketConfig { fanout: None, ..config.clone() };
-        Ok(Reserve { socket, index, config, mtu, share, completed })
+        Ok(Reserve { socket, index, config, mtu, share, completed, xsk: None })
+    }
+
+    /// Prefers AF_XDP: this queue of `reserve`.
+    pub fn with_xsk(self, reserve: Arc<XskReserve>, queue: u32) -> Reserve {
+        Reserve { xsk: Some((reserve, queue)), ..self }
     }
 
     /// Opens a port on the interface that currently has the name.
-    fn port(&mut self) -> Result<PacketPort, NetioError> {
+    fn port(&mut self) -> Result<(Box<dyn Port>, ReturnKind), NetioError> {
         let gone = |e| NetioError::system(format!("looking for {}", self.config.interface), e);
         let index = name_to_index(&self.socket, &self.config.interface).map_err(gone)?;
+        // Other stations that know the router's previous MAC send to it.
+        receive_all(&self.socket, index)
+            .map_err(|e| NetioError::system(format!("groups of {}", self.config.interface), e))?;
+        let kind = match self.xsk.as_ref().map(|(reserve, queue)| reserve.port(index, *queue)) {
+            Some(Ok(port)) => {
+                self.index = index;
+                return Ok((Box::new(port), ReturnKind::Xsk));
+            }
+            Some(Err(why)) => ReturnKind::InsteadOfXsk(why),
+            None => ReturnKind::Packet,
+        };
         // A duplicate of this socket; the original outlives the port.
         let socket = self.socket.try_clone();
         let socket = socket.map_err(|e| NetioError::system("copying a descriptor", e))?;
         let port = PacketPort::again(socket, &self.config, index, self.mtu, self.share)?;
         self.index = index;
-        Ok(match &self.completed {
+        let port = match &self.completed {
             Some(completed) => port.completing(Arc::clone(completed)),
             None => port,
-        })
+        };
+        Ok((Box::new(port), kind))
     }
 }
 
@@ -129,10 +172,10 @@ impl LastingPort {
         }
         self.look_ns = now.saturating_add(LOOK.as_nanos() as u64);
         // If anything is not ready yet, the next check tries again.
-        let Ok(port) = self.reserve.port() else { return };
-        self.port = Some(Box::new(port));
+        let Ok((port, kind)) = self.reserve.port() else { return };
+        self.port = Some(port);
         if let Some(presence) = &self.presence {
-            presence.returns.fetch_add(1, Ordering::Release);
+            presence.add_return(kind);
         }
     }
 }

@@ -16,7 +16,7 @@ use super::offload::{self, Cutter, HEADER_BYTES, MergedFrame, OffloadHeader};
 use super::outbox::Outbox;
 use super::socket::{
     Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_send_buffer,
-    instruction, join, open_socket, set_option, take_drops,
+    instruction, open_socket, set_option, take_drops,
 };
 use crate::NetioError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
@@ -162,10 +162,6 @@ impl PacketPort {
         // SAFETY: an all-zero request is valid: it requests nothing.
         let nothing: libc::tpacket_req = unsafe { std::mem::zeroed() };
         set_option(&socket, libc::PACKET_RX_RING, &nothing).map_err(failed("old ring"))?;
-        // Other stations that know the router's previous MAC send to it.
-        for kind in [libc::PACKET_MR_ALLMULTI, libc::PACKET_MR_PROMISC] {
-            join(&socket, index, kind).map_err(failed("groups"))?;
-        }
         PacketPort::on(socket, config, index, slots_for(mtu), share)
     }
 

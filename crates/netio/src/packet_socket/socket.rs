@@ -37,7 +37,7 @@ pub(crate) fn listening_to(
 }
 
 /// Makes an interface receive more frames, as long as the socket and the interface exist.
-pub(super) fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Result<()> {
+fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: index as i32,
         mr_type: kind as u16,
@@ -45,6 +45,12 @@ pub(super) fn join(socket: &OwnedFd, index: u32, kind: libc::c_int) -> io::Resul
         mr_address: [0; 8],
     };
     set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
+/// Makes an interface receive frames to all groups and stations, as [`join`].
+pub(super) fn receive_all(socket: &OwnedFd, index: u32) -> io::Result<()> {
+    let kinds = [libc::PACKET_MR_ALLMULTI, libc::PACKET_MR_PROMISC];
+    kinds.into_iter().try_for_each(|kind| join(socket, index, kind))
 }
 
 /// Binds to an interface; with a protocol of 0 the socket receives nothing.

@@ -22,6 +22,7 @@ use aya::programs::RawTracePoint;
 use aya::util::nr_cpus;
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use layout::{Control, INCOMPLETE_CHECKSUMS, INTERFACES, Interface, Slot};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -52,6 +53,8 @@ pub struct FlowTable {
     seed: u64,
     /// Ports with the program, by number.
     attached: Ports,
+    /// Their interfaces.
+    indices: Mutex<HashMap<u8, u32>>,
     /// Ports that take redirected frames, as far as is known.
     takes: Ports,
     /// Ports that were found to take none.
@@ -135,6 +138,7 @@ impl FlowTable {
             queues,
             seed,
             attached: Ports::default(),
+            indices: Mutex::default(),
             takes: Ports::default(),
             refuses: Ports::default(),
             checked: Mutex::new(vec![PortCount::default(); ports as usize]),
@@ -290,9 +294,13 @@ impl FlowTable {
         self.free_ns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a port before the program is attached to its interface. Returns the number of its
-    /// first socket.
-    pub(super) fn register(&self, port: &FlowPort) -> Result<u32, NetioError> {
+    /// Number of the first socket of a port.
+    pub(super) fn first_socket(&self, number: u8) -> u32 {
+        u32::from(number) * self.queues
+    }
+
+    /// Registers a port before the program is attached to its interface.
+    pub(super) fn register(&self, port: &FlowPort) -> Result<(), NetioError> {
         let FlowPort { number, index, mac, incomplete_checksums } = *port;
         let refused = |why: String| NetioError::Bpf { what: "registering an interface", why };
         if u32::from(number) >= self.ports {
@@ -304,7 +312,7 @@ impl FlowTable {
             let why = format!("interfaces {other} and {index} are equal modulo {INTERFACES}");
             return Err(refused(why));
         }
-        let first_socket = u32::from(number) * self.queues;
+        let first_socket = self.first_socket(number);
         let flags = if incomplete_checksums { INCOMPLETE_CHECKSUMS } else { 0 };
         // SAFETY: inside the mapping and aligned; the program is not yet attached to the interface.
         unsafe {
@@ -324,19 +332,31 @@ impl FlowTable {
         let mut links = DevMap::try_from(map).map_err(|e| failed(&e))?;
         links.set(number.into(), index, None, 0).map_err(|e| failed(&e))?;
         drop(object);
+        self.indices().insert(number, index);
         self.attached.add(number);
+        self.refuses.remove(number);
         self.takes.add(number);
-        Ok(first_socket)
+        Ok(())
     }
 
     /// Forgets a port whose interface no longer has the program.
     pub(super) fn unregister(&self, port: &FlowPort) {
-        self.attached.remove(port.number);
-        self.takes.remove(port.number);
+        let mut indices = self.indices();
+        // Unless the port has another interface by now.
+        if indices.get(&port.number) == Some(&port.index) {
+            indices.remove(&port.number);
+            self.attached.remove(port.number);
+            self.takes.remove(port.number);
+        }
+        drop(indices);
         let place = (port.index % INTERFACES) as usize;
         // SAFETY: inside the mapping and aligned.
         unsafe { (&raw mut (*self.interfaces.at(place)).index).write_volatile(0) };
         self.invalidate();
+    }
+
+    fn indices(&self) -> MutexGuard<'_, HashMap<u8, u32>> {
+        self.indices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn queues(&self) -> u32 {

@@ -13,6 +13,7 @@
 mod flows;
 mod port;
 mod program;
+mod reserve;
 mod ring;
 mod sender;
 mod socket;
@@ -21,4 +22,5 @@ mod umem;
 pub use flows::{FlowCount, FlowKey, FlowLink, FlowTable, PortCount};
 pub use port::{Bind, XskConfig, XskPort};
 pub use program::XskProgram;
+pub use reserve::XskReserve;
 pub use sender::sender;

@@ -2,13 +2,13 @@
 
 use super::program::XskProgram;
 use super::ring::{Consumer, Producer};
-use super::socket::{KICK, Kick, Outlet, bind_patiently, failed, offsets, open};
+use super::socket::{KICK, Kick, Outlet, bare, bind_patiently, failed, offsets, prepare};
 use super::umem::{FRAMES, Umem};
 use crate::NetioError;
 use crate::frame::{BATCH, Batch, CAPACITY};
 use crate::poll::{Wakers, Woken, clear_error};
 use crate::port::{Port, Sent};
-use crate::xdp::{XdpMode, interface_index};
+use crate::xdp::XdpMode;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_xdp_rx_ring_size, xdp_options, xdp_statistics};
 use rustix::net::xdp::{
@@ -76,7 +76,16 @@ impl XskPort {
     /// # Errors
     /// If the kernel refuses socket, memory or queue, or if the queue already has a port.
     pub fn open(config: &XskConfig, program: &XskProgram) -> Result<XskPort, NetioError> {
-        let (socket, umem) = open()?;
+        XskPort::on(bare()?, config, program)
+    }
+
+    /// Opens the port with a bare socket.
+    pub(super) fn on(
+        socket: OwnedFd,
+        config: &XskConfig,
+        program: &XskProgram,
+    ) -> Result<XskPort, NetioError> {
+        let umem = prepare(&socket)?;
         set_xdp_rx_ring_size(&socket, super::ring::RING)
             .map_err(failed("an AF_XDP receive ring"))?;
         let offsets = offsets(&socket)?;
@@ -95,13 +104,13 @@ impl XskPort {
             // Behind a generic hook, frames have already been copied.
             (Bind::Auto, XdpMode::Generic) | (Bind::Copy, _) => SocketAddrXdpFlags::XDP_COPY,
         };
-        let interface = program.interface();
-        bind_patiently(&socket, interface, config.queue, flags)?;
+        let index = program.index();
+        bind_patiently(&socket, (program.interface(), index), config.queue, flags)?;
         program.serve(config.queue, &socket)?;
         Ok(XskPort {
             socket,
             number: config.number,
-            index: interface_index(interface)?,
+            index,
             umem,
             rx,
             fill,

@@ -22,23 +22,61 @@ pub struct XskProgram {
 
 #[derive(Debug)]
 struct Shared {
-    interface: String,
-    queues: u32,
+    loaded: LoadedProgram,
+    /// Index of the interface.
+    index: u32,
     mode: XdpMode,
-    /// Place of queue 0 in the map of sockets.
-    first_socket: u32,
-    unserved: Arc<Mapped<u64>>,
-    object: Arc<Mutex<Ebpf>>,
     // Dropping it detaches.
     _link: XdpLink,
-    forwarding: Option<(Arc<FlowTable>, FlowPort)>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some((table, port)) = &self.forwarding {
-            table.unregister(port);
+        if let Some((table, port)) = self.loaded.forwarding(self.index) {
+            table.unregister(&port);
         }
+    }
+}
+
+/// A loaded program, which can be attached to interfaces that have the name in turn.
+#[derive(Clone, Debug)]
+pub(super) struct LoadedProgram {
+    interface: String,
+    queues: u32,
+    /// Place of queue 0 in the map of sockets.
+    first_socket: u32,
+    unserved: Arc<Mapped<u64>>,
+    object: Arc<Mutex<Ebpf>>,
+    /// The table of a program that forwards, and its port on the first interface.
+    table: Option<(Arc<FlowTable>, FlowPort)>,
+}
+
+impl LoadedProgram {
+    /// Attaches the program to an interface. A `mode` of `None` tries the driver first.
+    pub(super) fn attach(
+        &self,
+        index: u32,
+        mode: Option<XdpMode>,
+    ) -> Result<XskProgram, NetioError> {
+        let forwarding = self.forwarding(index);
+        if let Some((table, port)) = &forwarding {
+            table.register(port)?;
+        }
+        let name = if forwarding.is_some() { "forward" } else { "redirect_to_port" };
+        let attached = {
+            let mut object = self.object.lock().unwrap_or_else(PoisonError::into_inner);
+            program(&mut object, name).and_then(|program| link(program, index, mode))
+        };
+        let (mode, link) = attached.inspect_err(|_| {
+            forwarding.iter().for_each(|(table, port)| table.unregister(port));
+        })?;
+        let shared = Shared { loaded: self.clone(), index, mode, _link: link };
+        Ok(XskProgram { shared: Arc::new(shared) })
+    }
+
+    /// The table, and the port on interface number `index`.
+    fn forwarding(&self, index: u32) -> Option<(&Arc<FlowTable>, FlowPort)> {
+        self.table.as_ref().map(|(table, port)| (table, FlowPort { index, ..*port }))
     }
 }
 
@@ -61,26 +99,22 @@ impl XskProgram {
     ) -> Result<XskProgram, NetioError> {
         let queues = queues.max(1);
         let failed = |e: &dyn std::error::Error| NetioError::bpf("loading the BPF redirect", e);
+        let index = interface_index(interface)?;
         let mut object = EbpfLoader::new()
             .map_max_entries("sockets", queues)
             .load(OBJECT)
             .map_err(|e| failed(&e))?;
         let unserved = Arc::new(Mapped::new(array_of(&object, "unserved")?.fd(), 1)?);
-        let program = program(&mut object, "redirect_to_port")?;
-        program.load().map_err(|e| failed(&e))?;
-        let (mode, link) = link(program, interface, mode)?;
-        Ok(XskProgram {
-            shared: Arc::new(Shared {
-                interface: interface.into(),
-                queues,
-                mode,
-                first_socket: 0,
-                unserved,
-                object: Arc::new(Mutex::new(object)),
-                _link: link,
-                forwarding: None,
-            }),
-        })
+        program(&mut object, "redirect_to_port")?.load().map_err(|e| failed(&e))?;
+        let loaded = LoadedProgram {
+            interface: interface.into(),
+            queues,
+            first_socket: 0,
+            unserved,
+            object: Arc::new(Mutex::new(object)),
+            table: None,
+        };
+        loaded.attach(index, mode)
     }
 
     /// As [`XskProgram::attach`], with the program that forwards the flows of `table`. `number` is
@@ -97,25 +131,15 @@ impl XskProgram {
         mode: Option<XdpMode>,
     ) -> Result<XskProgram, NetioError> {
         let index = interface_index(interface)?;
-        let port = FlowPort { number, index, mac, incomplete_checksums };
-        let first_socket = table.register(&port)?;
-        let attached = {
-            let mut object = table.object().lock().unwrap_or_else(PoisonError::into_inner);
-            program(&mut object, "forward").and_then(|program| link(program, interface, mode))
+        let loaded = LoadedProgram {
+            interface: interface.into(),
+            queues: table.queues(),
+            first_socket: table.first_socket(number),
+            unserved: Arc::clone(table.unserved()),
+            object: Arc::clone(table.object()),
+            table: Some((Arc::clone(table), FlowPort { number, index, mac, incomplete_checksums })),
         };
-        let (mode, link) = attached.inspect_err(|_| table.unregister(&port))?;
-        Ok(XskProgram {
-            shared: Arc::new(Shared {
-                interface: interface.into(),
-                queues: table.queues(),
-                mode,
-                first_socket,
-                unserved: Arc::clone(table.unserved()),
-                object: Arc::clone(table.object()),
-                _link: link,
-                forwarding: Some((Arc::clone(table), port)),
-            }),
-        })
+        loaded.attach(index, mode)
     }
 
     /// Attachment point of the program.
@@ -125,27 +149,38 @@ impl XskProgram {
 
     /// Interface of the program.
     pub fn interface(&self) -> &str {
-        &self.shared.interface
+        &self.shared.loaded.interface
+    }
+
+    /// Index of the interface.
+    pub(super) fn index(&self) -> u32 {
+        self.shared.index
+    }
+
+    /// Returns the program without its interface.
+    pub(super) fn loaded(&self) -> LoadedProgram {
+        self.shared.loaded.clone()
     }
 
     /// Number of queues that may have ports.
     pub fn queues(&self) -> u32 {
-        self.shared.queues
+        self.shared.loaded.queues
     }
 
     /// Frames received on queues without a port, and dropped; of all interfaces of a [`FlowTable`].
     pub fn unserved(&self) -> u64 {
-        self.shared.unserved.read(0)
+        self.shared.loaded.unserved.read(0)
     }
 
     /// Passes the frames of a queue to this socket until it is closed.
     pub(super) fn serve(&self, queue: u32, socket: &OwnedFd) -> Result<(), NetioError> {
-        let mut object = self.shared.object.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = &self.shared.loaded;
+        let mut object = loaded.object.lock().unwrap_or_else(PoisonError::into_inner);
         let why = || NetioError::Bpf { what: "reading a BPF object", why: "no map sockets".into() };
         let Some(map @ Map::XskMap(_)) = object.map_mut("sockets") else { return Err(why()) };
         let mut sockets = XskMap::try_from(map).map_err(|_| why())?;
         sockets
-            .set(self.shared.first_socket + queue, socket.as_raw_fd(), 0)
+            .set(loaded.first_socket + queue, socket.as_raw_fd(), 0)
             .map_err(|e| NetioError::bpf("registering an AF_XDP socket", &e))
     }
 }
@@ -153,10 +188,11 @@ impl XskProgram {
 /// Attaches a loaded program; returns the hook and the link that keeps it there.
 fn link(
     program: &mut Xdp,
-    interface: &str,
+    index: u32,
     mode: Option<XdpMode>,
 ) -> Result<(XdpMode, XdpLink), NetioError> {
-    let mut attach = |mode: XdpMode| program.attach(interface, mode.into()).map(|id| (mode, id));
+    let mut attach =
+        |mode: XdpMode| program.attach_to_if_index(index, mode.into()).map(|id| (mode, id));
     let attached = match mode {
         Some(mode) => attach(mode),
         None => attach(XdpMode::Driver).or_else(|_| attach(XdpMode::Generic)),

@@ -10,6 +10,7 @@ use super::umem::{FRAMES, Umem};
 use crate::NetioError;
 use crate::sender::SenderConfig;
 use crate::user_sender::{Frames, Transmit, UserSender};
+use crate::xdp::interface_index;
 use fwdlab_packet::FrameWriter;
 use rustix::io::Errno;
 use rustix::net::xdp::{SocketAddrXdpFlags, XdpDesc, XdpDescOptions};
@@ -52,7 +53,8 @@ impl Lane {
     fn open(interface: &str, queue: u16, writer: &FrameWriter) -> Result<Lane, NetioError> {
         let (socket, mut umem) = open()?;
         let outlet = Outlet::new(&socket, &offsets(&socket)?, Umem::addresses(0, FRAMES))?;
-        bind_patiently(&socket, interface, queue.into(), SocketAddrXdpFlags::XDP_COPY)?;
+        let place = (interface, interface_index(interface)?);
+        bind_patiently(&socket, place, queue.into(), SocketAddrXdpFlags::XDP_COPY)?;
         let length = writer.frame_length();
         for address in Umem::addresses(0, FRAMES) {
             // SAFETY: nothing has been handed to the kernel yet.

@@ -2,7 +2,6 @@
 
 use super::ring::{Consumer, Producer, RING};
 use super::umem::Umem;
-use crate::xdp::interface_index;
 use crate::{NetioError, clock};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -31,14 +30,29 @@ pub(super) fn failed(what: &'static str) -> impl Fn(Errno) -> NetioError {
 /// # Errors
 /// If the kernel has no AF_XDP, or refuses memory or rings.
 pub(super) fn open() -> Result<(OwnedFd, Umem), NetioError> {
-    let socket =
-        socket(AddressFamily::XDP, SocketType::RAW, None).map_err(failed("an AF_XDP socket"))?;
-    let umem = Umem::register(&socket)?;
-    set_xdp_umem_fill_ring_size(&socket, RING).map_err(failed("an AF_XDP fill ring"))?;
-    set_xdp_umem_completion_ring_size(&socket, RING)
-        .map_err(failed("an AF_XDP completion ring"))?;
-    set_xdp_tx_ring_size(&socket, RING).map_err(failed("an AF_XDP transmit ring"))?;
+    let socket = bare()?;
+    let umem = prepare(&socket)?;
     Ok((socket, umem))
+}
+
+/// Opens a socket without memory and rings.
+///
+/// # Errors
+/// Without CAP_NET_RAW, or if the kernel has no AF_XDP.
+pub(super) fn bare() -> Result<OwnedFd, NetioError> {
+    socket(AddressFamily::XDP, SocketType::RAW, None).map_err(failed("an AF_XDP socket"))
+}
+
+/// Gives a bare socket its memory and all rings except the receive ring.
+///
+/// # Errors
+/// If the kernel refuses memory or rings.
+pub(super) fn prepare(socket: &OwnedFd) -> Result<Umem, NetioError> {
+    let umem = Umem::register(socket)?;
+    set_xdp_umem_fill_ring_size(socket, RING).map_err(failed("an AF_XDP fill ring"))?;
+    set_xdp_umem_completion_ring_size(socket, RING).map_err(failed("an AF_XDP completion ring"))?;
+    set_xdp_tx_ring_size(socket, RING).map_err(failed("an AF_XDP transmit ring"))?;
+    Ok(umem)
 }
 
 /// Returns the offsets of the rings in memory.
@@ -53,11 +67,11 @@ pub(super) fn offsets(socket: &OwnedFd) -> Result<XdpMmapOffsets, NetioError> {
 /// If the interface or queue is missing or in use, or does not support `flags`.
 pub(super) fn bind_patiently(
     socket: &OwnedFd,
-    interface: &str,
+    (interface, index): (&str, u32),
     queue: u32,
     flags: SocketAddrXdpFlags,
 ) -> Result<(), NetioError> {
-    let address = SocketAddrXdp::new(flags, interface_index(interface)?, queue);
+    let address = SocketAddrXdp::new(flags, index, queue);
     let deadline = clock::monotonic_ns() + 1_000_000_000;
     loop {
         match bind(socket, &address) {
