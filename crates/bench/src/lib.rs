@@ -14,6 +14,7 @@ mod engines;
 pub mod environment;
 pub mod lab;
 pub mod lease;
+mod path;
 pub mod probe;
 pub mod profiler;
 mod report;

@@ -75,6 +75,17 @@ pub struct Link {
 }
 
 impl Link {
+    /// Returns the interface's first address of this family that other links can reach; `None` if
+    /// it has none.
+    pub fn address(&self, family: Family) -> Option<IpAddr> {
+        let mut addresses = self.addresses.iter().map(|(address, _)| *address);
+        addresses.find(|address| match (family, address) {
+            (Family::Inet, IpAddr::V4(_)) => true,
+            (Family::Inet6, IpAddr::V6(address)) => !address.is_unicast_link_local(),
+            _ => false,
+        })
+    }
+
     /// Source address of packets that a device translates and sends on this link; `None` if it
     /// translates none.
     pub fn translated(&self, nat: Nat) -> Option<[u8; 4]> {

@@ -161,6 +161,7 @@ fn of_kind(kind: Kind) -> Value {
             json!({ "type": "string", "pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$" })
         }
         Kind::Address => json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+/[0-9]+$" }),
+        Kind::HostAddress => json!({ "type": "string", "pattern": "^[0-9A-Fa-f.:]+$" }),
         Kind::Word { words, .. } => json!({ "enum": words }),
         Kind::Duration { .. } | Kind::Seconds => {
             json!({ "type": "string", "pattern": r"^ *[0-9._]+ *(ns|us|µs|ms|s|min) *$" })

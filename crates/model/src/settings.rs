@@ -29,6 +29,7 @@ use fwdlab_packet::{Stream, named};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 /// All settings of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ impl Default for Settings {
                 routes: 2,
                 firewall: Firewall::None,
                 nat: Nat::None,
+                nat_address: None,
+                nat_port: None,
                 icmp_redirect: false,
                 offloads: false,
                 queues: 1,
@@ -231,6 +234,15 @@ pub struct DutSettings {
     /// Addresses that the DUT translates. The default adds nothing to a plan's hash.
     #[serde(default, skip_serializing_if = "Nat::is_default")]
     pub nat: Nat,
+    /// First address that packets are sent to if the DUT translates destinations; further ones
+    /// count up. `None` for the DUT's address on the sender's side. The default adds nothing to a
+    /// plan's hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat_address: Option<IpAddr>,
+    /// UDP port that packets are sent to if the DUT translates destinations. `None` for the port
+    /// that they arrive at. The default adds nothing to a plan's hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat_port: Option<u16>,
     /// True if ICMP redirects are permitted.
     pub icmp_redirect: bool,
     /// True if generic receive and segmentation offloads are permitted.

@@ -25,6 +25,16 @@ named! {
     }
 }
 
+impl Family {
+    /// Returns the name of the protocol in sentences.
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Family::Inet => "IPv4",
+            Family::Inet6 => "IPv6",
+        }
+    }
+}
+
 named! {
     /// Side of the DUT, of its interfaces and links, and of the traffic.
     pub enum Side {

@@ -39,8 +39,10 @@ pub struct End<'a> {
 /// The load to send.
 #[derive(Clone, Debug)]
 pub struct AgentLoad {
-    /// The packets.
+    /// The packets as sent.
     pub stream: Stream,
+    /// The packets as the receiver expects them; source addresses are those before translation.
+    pub arriving: Stream,
     /// Identity of the run.
     pub run_id: u32,
     /// Packets per second of all senders together; `None` for as fast as possible.
@@ -121,7 +123,7 @@ impl<'a> AgentTraffic<'a> {
             run_id: load.run_id,
             flows: 0,
             expected: Some(ExpectedPackets {
-                stream: load.stream,
+                stream: load.arriving,
                 destination_mac: receiver.mac,
                 source_mac: load.last_mac,
                 translated: load.translated,

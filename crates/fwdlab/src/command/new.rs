@@ -38,7 +38,7 @@ macro_rules! experiment {
 }
 
 /// All questions, by the subject of the variation or measurement.
-static QUESTIONS: [Question; 16] = [
+static QUESTIONS: [Question; 17] = [
     question("tunable", "what does a sysctl cost?", experiment!("tutorial.toml")),
     question("commands", "what does the effect of a command cost?", experiment!("commands.toml")),
     question("firewall", "what does a firewall cost?", experiment!("firewalls.toml")),
@@ -46,6 +46,8 @@ static QUESTIONS: [Question; 16] = [
         .with("rulesets/edge.nft", experiment!("rulesets/edge.nft")),
     question("nat", "what does NAT cost? (masquerade, SNAT)", experiment!("nat.toml"))
         .with("rulesets/masquerade.nft", experiment!("rulesets/masquerade.nft")),
+    question("dnat", "what does port forwarding cost? (DNAT)", experiment!("dnat.toml"))
+        .with("rulesets/dnat.nft", experiment!("rulesets/dnat.nft")),
     question("vlan", "what does forwarding into a VLAN cost?", experiment!("vlan.toml")),
     question("queues", "how many queues, bound to CPUs or not?", experiment!("queues.toml")),
     question("frame-size", "does the frame size matter?", experiment!("frame-sizes.toml")),

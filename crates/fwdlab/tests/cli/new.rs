@@ -95,7 +95,7 @@ fn namespace_files_run_unchanged() {
         return;
     }
     let _alone = machine();
-    for question in ["rules", "nat", "forwarder"] {
+    for question in ["rules", "nat", "dnat", "forwarder"] {
         let lab = Lab::new("");
         let file = format!("{question}.toml");
         write_short(&lab, question, &file, "design.blocks=1");

@@ -98,8 +98,10 @@ pub(crate) fn end<'a>(host: &'a dyn Host, interface: &str, mac: [u8; 6]) -> End<
 }
 
 pub(crate) fn load(family: Family, engine: Engine) -> AgentLoad {
+    let stream = Stream::new(family, 100, Flows { sources: 4, destinations: 4 });
     AgentLoad {
-        stream: Stream::new(family, 100, Flows { sources: 4, destinations: 4 }),
+        stream,
+        arriving: stream,
         run_id: 4711,
         rate_pps: Some(2000.0),
         limit: None,

@@ -143,6 +143,27 @@ static NEEDS: &[Need] = &[
         help: "leave it out, or put family = \"inet\" beside it in the level",
     },
     Need {
+        keys: &["nat"],
+        met: |settings| settings.dut.nat_address.is_some() || settings.has_valid_target(),
+        otherwise: "needs an address for each destination to send to, and the device's own is for \
+                    one destination",
+        help: "write nat_address = \"203.0.113.0\" next to it, or flows with destinations = 1 in \
+               [traffic]",
+    },
+    Need {
+        keys: &["nat_address"],
+        met: Settings::has_valid_target,
+        otherwise: "must be a unicast address of the traffic's family, with room for all \
+                    destinations above it",
+        help: "write e.g. nat_address = \"203.0.113.0\"",
+    },
+    Need {
+        keys: &["nat_address", "nat_port"],
+        met: |settings| settings.dut.nat.is_of_destinations(),
+        otherwise: "has no effect unless destinations are translated",
+        help: "write nat = \"destination\" next to it",
+    },
+    Need {
         keys: &["firewall_program"],
         met: |settings| match settings.dut.remote.firewall_program {
             FirewallProgram::Auto => true,

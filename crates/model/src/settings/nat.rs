@@ -1,6 +1,9 @@
-//! Address translation by the DUT.
+//! Address translation by the DUT, and the packets on both sides of it.
 
-use fwdlab_packet::named;
+use super::Settings;
+use fwdlab_packet::stream::{DESTINATION_PORT, Endpoints};
+use fwdlab_packet::{Stream, named};
+use std::net::IpAddr;
 
 named! {
     /// Addresses that the DUT translates.
@@ -9,12 +12,130 @@ named! {
         None = "none",
         /// The source address becomes the egress interface's (masquerade, SNAT).
         Source = "source",
+        /// The destination, an address of the DUT or a virtual one, becomes the receiver's (DNAT,
+        /// port forwarding).
+        Destination = "destination",
     }
 }
 
 impl Nat {
+    /// True if the DUT replaces source addresses.
+    pub fn is_of_sources(self) -> bool {
+        self == Nat::Source
+    }
+
+    /// True if the DUT replaces destination addresses.
+    pub fn is_of_destinations(self) -> bool {
+        self == Nat::Destination
+    }
+
     /// True for the default, which adds nothing to a plan's hash.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Settings {
+    /// Returns the packets as sent: to [`TrafficSettings::stream`](super::TrafficSettings::stream)'s
+    /// destinations, or to the addresses that the DUT translates into them. `ingress` is the DUT's
+    /// address on the sender's side. Returns `None` if the destination is unknown.
+    pub fn sent_stream(&self, ingress: Option<IpAddr>) -> Option<Stream> {
+        let stream = self.traffic.stream();
+        if !self.dut.nat.is_of_destinations() {
+            return Some(stream);
+        }
+        if !self.has_valid_target() {
+            return None;
+        }
+        let endpoints = Endpoints {
+            destination: self.dut.nat_address.or(ingress)?,
+            destination_port: self.dut.nat_port.unwrap_or(DESTINATION_PORT),
+            ..stream.endpoints()
+        };
+        Some(Stream { endpoints: Some(endpoints), ..stream })
+    }
+
+    /// Describes the addresses along the packets' path, for reports.
+    pub fn translation(&self) -> String {
+        let destinations = || {
+            let port = self.dut.nat_port.map(|port| format!(" port {port}")).unwrap_or_default();
+            let from = match self.dut.nat_address {
+                Some(address) => address.to_string(),
+                None => "the device's own".to_owned(),
+            };
+            format!("translated at the destination (from {from}{port} to the receiver's)")
+        };
+        match self.dut.nat {
+            Nat::None => "unchanged".to_owned(),
+            Nat::Source => "translated at the source (to the egress interface's)".to_owned(),
+            Nat::Destination => destinations(),
+        }
+    }
+
+    /// True if the DUT translates no destinations, or packets can be sent to the address before
+    /// translation: a unicast address of the traffic's family, with room for all destinations. The
+    /// DUT has one address, so several destinations need a virtual one.
+    pub(crate) fn has_valid_target(&self) -> bool {
+        match self.dut.nat_address {
+            _ if !self.dut.nat.is_of_destinations() => true,
+            None => self.traffic.flows.destinations == 1,
+            Some(address) => {
+                let is_unicast = !address.is_unspecified() && !address.is_multicast();
+                let family = self.traffic.family;
+                let endpoints = Endpoints { destination: address, ..Endpoints::planned(family) };
+                let fits = endpoints.are_of(family) && endpoints.have_room_for(self.traffic.flows);
+                is_unicast && fits
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sent_stream_goes_to_the_translated_destination() {
+        let own: IpAddr = "198.18.0.1".parse().expect("an address");
+        let mut settings = Settings::default();
+        let plain = settings.traffic.stream();
+        assert_eq!(settings.sent_stream(Some(own)), Some(plain));
+        settings.dut.nat = Nat::Destination;
+        assert_eq!(settings.sent_stream(Some(own)), None);
+        settings.traffic.flows.destinations = 1;
+        assert_eq!(settings.sent_stream(None), None);
+        let sent = |settings: &Settings| {
+            settings.sent_stream(Some(own)).map(|stream| {
+                let Endpoints { destination, destination_port, source, .. } = stream.endpoints();
+                assert_eq!(source, plain.endpoints().source);
+                (destination.to_string(), destination_port)
+            })
+        };
+        assert_eq!(sent(&settings), Some(("198.18.0.1".to_owned(), 7)));
+        settings.dut.nat_address = "203.0.113.0".parse().ok();
+        settings.dut.nat_port = Some(8080);
+        assert_eq!(sent(&settings), Some(("203.0.113.0".to_owned(), 8080)));
+    }
+
+    #[test]
+    fn target_needs_family_and_room_for_all_destinations() {
+        let mut settings = Settings::default();
+        assert!(settings.has_valid_target());
+        settings.dut.nat = Nat::Destination;
+        for (address, is_valid) in [
+            ("203.0.113.0", true),
+            ("255.255.255.200", false),
+            ("2001:2::1", false),
+            ("0.0.0.0", false),
+            ("224.0.0.1", false),
+        ] {
+            settings.dut.nat_address = address.parse().ok();
+            assert_eq!(settings.has_valid_target(), is_valid, "{address}");
+        }
+        // The device has one address.
+        settings.dut.nat_address = None;
+        assert!(!settings.has_valid_target());
+        settings.traffic.flows.destinations = 1;
+        assert!(settings.has_valid_target());
     }
 }

@@ -8,9 +8,14 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
          translates; `fwdlab new nat` writes an example",
     ),
     (
-        &["dnat", "destination_nat", "port_forward", "port_forwarding", "nat64", "nat66"],
-        "fwdlab can't measure this translation: a packet counts as forwarded if it arrives at the \
-         address that it was sent to; source addresses of IPv4 may be translated: nat = \"source\"",
+        &["dnat", "destination_nat", "port_forward", "port_forwarding", "rdr", "virtual_server"],
+        "write nat = \"destination\" in [dut] or in the level, next to the `firewall` or `setup` \
+         that translates; `fwdlab new dnat` writes an example",
+    ),
+    (
+        &["nat64", "nat46", "nat66", "nptv6", "npt"],
+        "fwdlab can't measure this translation; it measures IPv4 devices that translate sources or \
+         destinations: nat = \"source\" or \"destination\" in [dut]",
     ),
     (
         &["conntrack", "stateful", "states", "connection_tracking"],

@@ -79,6 +79,8 @@ pub enum Kind {
     Mac,
     /// Address of an interface with its prefix length.
     Address,
+    /// Address of a host.
+    HostAddress,
     /// Table of sysctls.
     Sysctls,
     /// Table of names and values, each a line of a configuration file.
@@ -157,6 +159,7 @@ impl Kind {
             Kind::Address => {
                 "an address with the length of its prefix, such as \"198.18.0.2/24\"".to_owned()
             }
+            Kind::HostAddress => "an IP address such as \"203.0.113.0\"".to_owned(),
             Kind::Sysctls => "a table such as { \"net.ipv4.ip_early_demux\" = 0 }".to_owned(),
             Kind::Variables { example } => format!("a table such as {example}"),
             Kind::Patterns => "a table such as { forwarded = 'sent: (\\d+)' }".to_owned(),

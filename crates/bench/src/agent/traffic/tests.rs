@@ -16,8 +16,10 @@ fn end<'a>(host: &'a dyn Host) -> End<'a> {
 }
 
 fn load() -> AgentLoad {
+    let stream = Stream::new(Family::Inet, 64, Flows { sources: 4, destinations: 4 });
     AgentLoad {
-        stream: Stream::new(Family::Inet, 64, Flows { sources: 4, destinations: 4 }),
+        stream,
+        arriving: stream,
         run_id: 77,
         rate_pps: Some(3e6),
         limit: None,

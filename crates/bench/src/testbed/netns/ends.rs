@@ -9,6 +9,7 @@ use crate::engines::{open_receiver, open_sender};
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost, NamespaceHost};
 use crate::links::{EGRESS, INGRESS, mac};
+use crate::path::Path;
 use crate::testbed::cpu_times::CpuTimes;
 use crate::testbed::rig::awaited;
 use crate::testbed::steal::StealMonitor;
@@ -78,24 +79,28 @@ impl Netns {
             Rewrites::Mac if has_dut => (mac::INGRESS, mac::EGRESS, 0),
             Rewrites::Route | Rewrites::Mac | Rewrites::None => (mac::RECEIVER, mac::SENDER, 0),
         };
-        let forth = Template::new(&traffic.stream(), run_id, mac::SENDER, next_hop);
-        // In the reverse direction all addresses are swapped.
-        let (template, to, from) = match direction {
-            StreamDirection::Forth => (forth, (mac::RECEIVER, last_hop), "g0"),
+        let path = Path::new(settings, &self.links)?;
+        let path = if has_dut { path } else { path.direct() };
+        let forth = |stream| Template::new(stream, run_id, mac::SENDER, next_hop);
+        let (sent, arriving) = (forth(&path.sent), forth(&path.arriving));
+        // In the reverse direction all addresses are swapped: the receiver answers the packets that
+        // it receives, and the answers return from the address that the packets were sent to.
+        let (template, expected, translated, to, from) = match direction {
+            StreamDirection::Forth => {
+                (sent, arriving, path.translated, (mac::RECEIVER, last_hop), "g0")
+            }
             StreamDirection::Back => {
-                let template = forth.answers(mac::RECEIVER, last_hop);
-                (template, (mac::SENDER, next_hop), "r0")
+                let back = |template: Template| template.answers(mac::RECEIVER, last_hop);
+                (back(arriving), back(sent), None, (mac::SENDER, next_hop), "r0")
             }
         };
-        let is_translated = has_dut && direction == StreamDirection::Forth;
-        let translated = self.links.egress.translated(settings.dut.nat).filter(|_| is_translated);
         let flows = template.flows();
         let (sending, receiving, at) = match direction {
             StreamDirection::Forth => (&wiring.sender, &wiring.receiver, "r0"),
             StreamDirection::Back => (&wiring.receiver, &wiring.sender, "g0"),
         };
         let watch = Watch::Packets(Box::new(Expected {
-            template: template.clone(),
+            template: expected,
             destination_mac: Some(to.0),
             source_mac: Some(to.1),
             translated,

@@ -5,13 +5,14 @@ use crate::agent::{AgentLoad, AgentTraffic, End};
 use crate::error::BenchError;
 use crate::generator::{self, GeneratorHosts, Load, Outcome};
 use crate::host::connected::ConnectedHost;
-use crate::links::{Link, Links, Peer};
+use crate::links::{Links, Peer};
+use crate::path::Path;
 use crate::testbed::TrafficRequest;
 use crate::trial::CountedTraffic;
 use crate::trial::{Traffic, longest_ns};
 use fwdlab_model::lab::Role;
 use fwdlab_model::plan::Trial;
-use fwdlab_model::settings::{GeneratorKind, Nat, Rewrites, Settings, TrafficSettings};
+use fwdlab_model::settings::{GeneratorKind, Rewrites, Settings, TrafficSettings};
 use fwdlab_packet::{Stream, Template};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -188,8 +189,10 @@ fn agents<'a>(
     let peer = peer.ok_or_else(|| BenchError::Refused("the laboratory has no receiver".into()))?;
     let reached = rack.named(&peer.host)?;
     let receiver = end(reached, peer, cpus(reached, threads).1);
+    let path = Path::new(request.settings, links)?;
     let load = AgentLoad {
-        stream: traffic.stream(),
+        stream: path.sent,
+        arriving: path.arriving,
         run_id: request.run_id,
         rate_pps: request.rate_pps,
         limit: request.limit,
@@ -202,23 +205,10 @@ fn agents<'a>(
             Rewrites::Route | Rewrites::Mac => Some(links.egress.mac),
             Rewrites::None => None,
         },
-        translated: translated(request.settings.dut.nat, &links.egress)?,
+        translated: path.translated,
         at_most: at_most(request.trial),
     };
     AgentTraffic::arm(&senders, &receiver, &load)
-}
-
-/// Returns the source address of translated packets; `None` if the device translates none.
-fn translated(nat: Nat, egress: &Link) -> Result<Option<[u8; 4]>, BenchError> {
-    let address = egress.translated(nat);
-    if nat == Nat::Source && address.is_none() {
-        return Err(BenchError::Refused(format!(
-            "nat = \"source\" needs an IPv4 address on {}, the DUT's interface to the receiver; next \
-             step: write it into the lab file",
-            egress.interface
-        )));
-    }
-    Ok(address)
 }
 
 fn end<'a>(reached: &'a ConnectedHost, peer: &Peer, cpus: Vec<u16>) -> End<'a> {
@@ -242,26 +232,5 @@ fn cpus(reached: &ConnectedHost, threads: usize) -> (Vec<u16>, Vec<u16>) {
             (sending, receiving)
         }
         _ => (sending, all.clone()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn translation_needs_an_address_of_the_egress_interface() {
-        let link = |addresses: &[&str]| Link {
-            interface: "cxl1".into(),
-            mac: [2; 6],
-            addresses: addresses.iter().map(|a| (a.parse().expect("an address"), 24)).collect(),
-            peers: Vec::new(),
-        };
-        let both = link(&["2001:2::1", "198.19.0.1"]);
-        assert_eq!(translated(Nat::Source, &both).ok(), Some(Some([198, 19, 0, 1])));
-        assert_eq!(translated(Nat::None, &both).ok(), Some(None));
-        let refused = translated(Nat::Source, &link(&["2001:2::1"])).expect_err("no address");
-        assert!(refused.to_string().contains("IPv4 address on cxl1"), "{refused}");
-        assert_eq!(translated(Nat::None, &link(&[])).ok(), Some(None));
     }
 }

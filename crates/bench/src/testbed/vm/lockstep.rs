@@ -6,6 +6,7 @@ use super::trouble;
 use crate::arrivals;
 use crate::error::BenchError;
 use crate::links::mac;
+use crate::path::Path;
 use crate::testbed::TrafficRequest;
 use crate::testbed::traffic::snapshot;
 use crate::trial::Snapshot;
@@ -105,20 +106,21 @@ impl<'a> Pump<'a> {
         let wires = up.sockets().ok_or_else(|| {
             trouble(VmError::Counts("the machine has taps, and lockstep needs sockets".into()))
         })?;
-        let (settings, traffic) = (request.settings, &request.settings.traffic);
-        let template = Template::new(&traffic.stream(), request.run_id, mac::SENDER, mac::INGRESS);
+        let settings = request.settings;
+        let path = Path::new(settings, &up.links)?;
+        let template = |stream| Template::new(stream, request.run_id, mac::SENDER, mac::INGRESS);
         let watch = Watch::Packets(Box::new(Expected {
-            template: template.clone(),
+            template: template(&path.arriving),
             destination_mac: Some(mac::RECEIVER),
             source_mac: Some(mac::EGRESS),
-            translated: up.links.egress.translated(settings.dut.nat),
+            translated: path.translated,
             hops: 1,
             senders: 1,
             timestamps: false,
             same_clock: false,
             sampled: false,
         }));
-        let writer = FrameWriter::new(template, 0);
+        let writer = FrameWriter::new(template(&path.sent), 0);
         let mut frame = vec![0; writer.frame_length()];
         writer.prepare(&mut frame);
         Ok(Pump {

@@ -42,11 +42,29 @@ pub const DUT: Section = Section {
             "nat",
             words(Nat::NAMES),
             "\"none\"",
-            "Address translation of forwarded packets. `source`: the source address becomes the address of the device's egress interface (masquerade, SNAT), from any port. Packets then count as forwarded if they arrive translated and otherwise intact. fwdlab does not set up translation: a ruleset (`firewall`) or `setup` does. IPv4, one direction, fwdlab's own packets.",
+            "Address translation of forwarded packets; they count as forwarded if they arrive translated and otherwise intact. `source`: the source address becomes the address of the device's egress interface (masquerade, SNAT), from any port. `destination`: packets are sent to `nat_address`, the destination becomes the receiver's address and port 7 (DNAT, port forwarding), and the source stays. fwdlab does not set up translation: a ruleset (`firewall`) or `setup` does. IPv4, one direction, fwdlab's own packets.",
         )
         .example("\"source\"")
         .title("Address translation")
         .restart(field!(word, |s| &mut s.dut.nat)),
+        key(
+            "nat_address",
+            Kind::HostAddress,
+            "",
+            "First address that packets are sent to if `nat` translates destinations; destination number n of the flows is sent to this address plus n. Default: the device's address on the sender's side, for `flows` with one destination.",
+        )
+        .example("\"203.0.113.0\"")
+        .title("Address before translation")
+        .restart(field!(some parsed, |s| &mut s.dut.nat_address)),
+        key(
+            "nat_port",
+            integer(1, 65_535),
+            "",
+            "UDP port that packets are sent to if `nat` translates destinations. Default: 7, the port that they arrive at.",
+        )
+        .example("8080")
+        .title("UDP port before translation")
+        .restart(field!(some integer, |s| &mut s.dut.nat_port)),
         key("icmp_redirect", Kind::Boolean, "false", "Permit the DUT to send ICMP redirects.")
             .example("true")
         .title("ICMP redirect")

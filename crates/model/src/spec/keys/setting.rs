@@ -183,6 +183,8 @@ mod tests {
         settings.testbed.vm.kernel = Some("kernel.deb".to_owned());
         settings.testbed.vm.disk = Some("disk.raw".to_owned());
         settings.dut.sysctl.insert("net.ipv4.ip_early_demux".to_owned(), "0".to_owned());
+        settings.dut.nat_address = "203.0.113.0".parse().ok();
+        settings.dut.nat_port = Some(8080);
         settings.dut.router.routes_file = Some(routes_file());
         settings.dut.remote = remote();
         settings.dut.command = command();
@@ -199,6 +201,8 @@ mod tests {
         let mut settings = Settings::default();
         settings.dut.queues = 4;
         settings.dut.rps = "3".to_owned();
+        settings.dut.nat_address = "203.0.113.0".parse().ok();
+        settings.dut.nat_port = Some(8080);
         settings.dut.sysctl.insert("net.core.dev_weight".to_owned(), "128".to_owned());
         settings.dut.kind = DutKind::Router;
         settings.dut.router = RouterSettings {

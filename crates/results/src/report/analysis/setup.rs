@@ -13,7 +13,7 @@ use crate::stats::summary::median;
 use crate::store::{Contents, Import};
 use fwdlab_model::Settings;
 use fwdlab_model::record::Environment;
-use fwdlab_model::settings::{Arrangement, Directions, DutKind, Rate, TestbedKind};
+use fwdlab_model::settings::{Arrangement, Directions, DutKind, Nat, Rate, TestbedKind};
 use fwdlab_model::units::format_pps;
 
 /// Returns all lines, from the machine to the design.
@@ -55,6 +55,7 @@ pub(super) fn lines(contents: &Contents, testbed: &Testbed) -> Vec<String> {
     lines.push(varied(contents, "Firewall: ", |s| s.dut.firewall.to_string()));
     lines.extend(router::lines(contents));
     lines.extend(laboratory::lines(contents));
+    lines.extend(translation(contents, "Addresses: "));
     for name in ["offloads", "icmp_redirect", "sysctl"] {
         lines.extend(rows::lines(contents, name));
     }
@@ -89,8 +90,15 @@ pub(super) fn brief(contents: &Contents, testbed: &Testbed) -> Vec<String> {
         rate,
     ];
     let directions = is_any(contents, is_both).then_some(directions);
-    let traffic: Vec<String> = traffic.into_iter().chain(directions).collect();
+    let traffic = traffic.into_iter().chain(directions).chain(translation(contents, "addresses "));
+    let traffic: Vec<String> = traffic.collect();
     vec![machine.join("; "), traffic.join(", "), design(contents)]
+}
+
+/// Describes the addresses along the path; `None` if no variant translates any.
+fn translation(contents: &Contents, name: &str) -> Option<String> {
+    let is_translated = |settings: &Settings| settings.dut.nat != Nat::None;
+    is_any(contents, is_translated).then(|| varied(contents, name, Settings::translation))
 }
 
 /// The measured revision, as given by the user.

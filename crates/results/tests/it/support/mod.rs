@@ -75,6 +75,8 @@ pub(crate) fn base(kind: TestbedKind) -> Settings {
             routes: 2,
             firewall: Firewall::None,
             nat: fwdlab_model::settings::Nat::None,
+            nat_address: None,
+            nat_port: None,
             icmp_redirect: false,
             offloads: false,
             queues: 1,
