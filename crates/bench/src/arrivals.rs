@@ -99,6 +99,7 @@ pub(crate) fn doubts(arrivals: &Arrivals, arrived: u64, unstamped: u64) -> Vec<W
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fwdlab_packet::arrivals::FAULTS;
 
     #[test]
     fn each_fault_gets_one_warning_and_an_intact_run_none() {
@@ -107,7 +108,7 @@ mod tests {
         let none = record(&received, Some(clean), Checked::Packets { payload_one_in: 1 });
         assert_eq!(doubts(&none, 10, 0), []);
 
-        let mut faults = [0; 15];
+        let mut faults = [0; FAULTS];
         (faults[Fault::Ttl as usize], faults[Fault::Payload as usize]) = (2, 3);
         let received = Received {
             damaged: [4, 1, 0, 0],
@@ -140,7 +141,7 @@ mod tests {
         let packets = Checked::Packets { payload_one_in: 1 };
         let all = Received { packets: [0, 100, 0, 0], checked: 100, ..Received::default() };
         assert_eq!(record(&all, None, packets).sample, None);
-        let mut faults = [0; 15];
+        let mut faults = [0; FAULTS];
         faults[Fault::Ttl as usize] = 9;
         let part = Received {
             packets: [0, 300_000, 0, 0],

@@ -4,6 +4,7 @@ use crate::error::BenchError;
 use crate::links::Links;
 use fwdlab_model::settings::Settings;
 use fwdlab_packet::Stream;
+use std::net::IpAddr;
 
 /// The declared path of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(crate) struct Path {
     /// Packets behind the device; source addresses are those before translation.
     pub(crate) arriving: Stream,
     /// Source address that the device gives every packet; `None` if packets keep theirs.
-    pub(crate) translated: Option<[u8; 4]>,
+    pub(crate) translated: Option<IpAddr>,
 }
 
 impl Path {
@@ -43,7 +44,7 @@ impl Path {
                 settings.traffic.flows.destinations,
             )),
         })?;
-        let translated = links.egress.translated(settings.dut.nat);
+        let translated = links.egress.translated(settings.dut.nat, family);
         if settings.dut.nat.is_of_sources() && translated.is_none() {
             return Err(missing(&links.egress.interface, "receiver"));
         }
@@ -61,7 +62,6 @@ mod tests {
     use super::*;
     use fwdlab_model::settings::Nat;
     use fwdlab_packet::Family;
-    use std::net::IpAddr;
 
     fn links(egress: &[&str]) -> Links {
         let mut links = Links::of_namespaces();
@@ -83,7 +83,9 @@ mod tests {
             Path::new(&settings(nat), &links(egress)).map(|path| path.translated)
         };
         let both = ["2001:2::1", "198.19.0.1"];
-        assert_eq!(translated(Nat::Source, &both).ok(), Some(Some([198, 19, 0, 1])));
+        let own = IpAddr::from([198, 19, 0, 1]);
+        assert_eq!(translated(Nat::Source, &both).ok(), Some(Some(own)));
+        assert_eq!(translated(Nat::Both, &both).ok(), Some(Some(own)));
         assert_eq!(translated(Nat::None, &both).ok(), Some(None));
         let refused = translated(Nat::Source, &["2001:2::1"]).expect_err("no address");
         assert!(refused.to_string().contains("IPv4 address on d1"), "{refused}");

@@ -88,12 +88,8 @@ impl Link {
 
     /// Source address of packets that a device translates and sends on this link; `None` if it
     /// translates none.
-    pub fn translated(&self, nat: Nat) -> Option<[u8; 4]> {
-        let first = self.addresses.iter().find_map(|(address, _)| match address {
-            IpAddr::V4(address) => Some(address.octets()),
-            IpAddr::V6(_) => None,
-        });
-        first.filter(|_| nat == Nat::Source)
+    pub fn translated(&self, nat: Nat, family: Family) -> Option<IpAddr> {
+        self.address(family).filter(|_| nat.is_of_sources())
     }
 }
 

@@ -299,9 +299,9 @@ impl Warning {
                 *drain_ns as f64 / 1e9
             ),
             Warning::Damaged { .. } if self.is_translation() => {
-                "every packet arrived with another source address than it was sent with (NAT?): \
-                 none counts as forwarded; if the device translates to the address of its egress \
-                 interface, write nat = \"source\" in [dut] or in the level"
+                "every packet arrived with another source address than the declared path gives it \
+                 (NAT?): none counts as forwarded; if the device translates to the address of its \
+                 egress interface, write nat = \"source\" in [dut] or in the level, else remove it"
                     .to_owned()
             }
             Warning::Damaged { packets, intact, faults, sample: None } => format!(

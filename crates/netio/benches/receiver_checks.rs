@@ -128,7 +128,7 @@ fn rate_of(near: &NetNs, far: &NetNs, expected: &Expected, watch: &Watch) -> f64
     let end = clock::sleep_until(begin + 500 * MS);
     let packets = sink.received().total() - before;
     sender.halt().expect("halt");
-    assert_eq!(sink.received().faults, [0; 15]);
+    assert!(sink.received().faults.iter().all(|&packets| packets == 0));
     packets as f64 * 1e9 / (end - begin) as f64
 }
 

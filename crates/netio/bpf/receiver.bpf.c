@@ -131,8 +131,8 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 	state = bpf_map_lookup_elem(&receiver, &cpu);
 	if (!state)
 		return XDP_ABORTED;
-	if (TRANSLATED && family == FAMILY_INET)
-		restore(data, end);
+	if (IS_TRANSLATED)
+		state->mapping = restore(data, end, family);
 	if (SAMPLED) {
 		chosen = choose(state);
 		if (!chosen && end - data == length && data + headers <= end &&
@@ -165,6 +165,10 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		now = bpf_ktime_get_ns();
 	if (SAMPLED)
 		state->checked += chosen;
+	if (IS_TRANSLATED && is_mapping_changed(flow, state->mapping)) {
+		fault = FAULT_MAPPING;
+		goto damaged;
+	}
 	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
 		       bpf_ntohl(c.sequence), bpf_ntohl(c.time), now, &turn)) {
 	case LATE:

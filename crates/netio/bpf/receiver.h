@@ -25,7 +25,10 @@ const volatile __u32 SOURCES = 1;
 const volatile __u32 DESTINATIONS = 1;
 const volatile __u32 SOURCE_BASE = 0;
 const volatile __u32 DESTINATION_BASE = 0;
-const volatile __u32 TRANSLATED = 0;  /* source address of every packet in memory order; 0: unchanged */
+/* Source address that the device gives every packet, in memory order; of IPv4 only the last word.
+ * Without translation the verifier removes all code that depends on it. */
+const volatile __u32 IS_TRANSLATED = 0;
+const volatile __u32 TRANSLATED[4] = {};
 const volatile __u32 SOURCE_PORT = 0; /* original port, in memory order */
 const volatile __u32 SENDERS = 1;
 const volatile __u32 FLOWS = 1;
@@ -89,6 +92,13 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } newest SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* flows, if sources are translated */
+	__type(key, __u32);
+	__type(value, __u32); /* the flow's source port behind the device, with MAPPING_KNOWN */
+} mappings SEC(".maps");
 
 /* True if words and their checksum, together above 0, add up (RFC 1071): one's complement sums
  * of 16 bits are sums modulo 0xffff, and a word of 32 or 48 bits is one of its parts. A multiple

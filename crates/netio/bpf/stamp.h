@@ -57,6 +57,7 @@ enum fault {
 	FAULT_PAYLOAD,
 	FAULT_IP_CHECKSUM,
 	FAULT_UDP_CHECKSUM,
+	FAULT_MAPPING,
 	FAULTS,
 };
 
@@ -85,7 +86,7 @@ struct receiver_state {
 	__u64 damaged[PHASES];
 	__u64 duplicates[PHASES];
 	__u64 reordered[PHASES];
-	__u64 faults[FAULTS + 1];
+	__u64 faults[FAULTS];
 	__u64 checked;         /* packets of this run chosen to be checked */
 	__u64 evident;         /* damaged packets among the others */
 	__u64 delay_sum;       /* nanoseconds, of packets in the map of delays */
@@ -95,7 +96,8 @@ struct receiver_state {
 	__u64 difference_sum;  /* like delays, in the map of differences */
 	__u64 difference_min;
 	__u64 difference_max;
-	__u64 unused[5];
+	__u64 mapping;         /* of the last frame, if sources are translated */
+	__u64 unused[4];
 	struct walk walks[SENDERS_MAX];
 };
 

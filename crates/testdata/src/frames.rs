@@ -1,36 +1,53 @@
 //! Frame changes made by devices.
 
-/// Offsets in an IPv4 frame over Ethernet.
-const IP_CHECK: usize = 24;
-const SOURCE: usize = 26;
-const PORT: usize = 34;
-const UDP_CHECK: usize = 40;
+use std::net::IpAddr;
 
-/// Translates the source of a UDP packet over IPv4 as a NAT device does: address, port, and both
-/// checksums by difference (RFC 1624, equation 3).
+/// Offset of the header checksum in an IPv4 frame over Ethernet.
+const IP_CHECK: usize = 24;
+
+/// Translates the source of a UDP packet as a NAT device does: address, port, and the checksums by
+/// difference (RFC 1624, equation 3).
 ///
 /// # Panics
 /// If the frame is shorter than its headers.
-pub fn translate_source(frame: &mut [u8], address: [u8; 4], port: u16) {
-    let words = [
-        (SOURCE, [address[0], address[1]], &[IP_CHECK, UDP_CHECK][..]),
-        (SOURCE + 2, [address[2], address[3]], &[IP_CHECK, UDP_CHECK]),
-        (PORT, port.to_be_bytes(), &[UDP_CHECK]),
-    ];
-    for (at, after, checks) in words {
+pub fn translate_source(frame: &mut [u8], address: IpAddr, port: u16) {
+    translate(frame, address, port, 0);
+}
+
+/// Translates the destination, like [`translate_source`].
+///
+/// # Panics
+/// If the frame is shorter than its headers.
+pub fn translate_destination(frame: &mut [u8], address: IpAddr, port: u16) {
+    translate(frame, address, port, 1);
+}
+
+/// Translates one side: 0 is the source, 1 the destination.
+fn translate(frame: &mut [u8], address: IpAddr, port: u16, side: usize) {
+    let (bytes, first, udp) = match address {
+        IpAddr::V4(address) => (address.octets().to_vec(), 26, 34),
+        IpAddr::V6(address) => (address.octets().to_vec(), 22, 54),
+    };
+    let ip_check = address.is_ipv4().then_some(IP_CHECK);
+    let udp_check = udp + 6;
+    let mut replace = |at: usize, after: [u8; 2], is_of_ip: bool| {
         let before = word(frame, at);
         frame[at..at + 2].copy_from_slice(&after);
-        for &check in checks {
+        for check in ip_check.filter(|_| is_of_ip).into_iter().chain([udp_check]) {
             let sum = [!word(frame, check), !before, u16::from_be_bytes(after)].map(u32::from);
             let sum: u32 = sum.iter().sum();
             let folded = (sum & 0xffff) + (sum >> 16);
             let folded = (folded & 0xffff) + (folded >> 16);
             frame[check..check + 2].copy_from_slice(&(!(folded as u16)).to_be_bytes());
         }
+    };
+    for (n, after) in bytes.as_chunks::<2>().0.iter().enumerate() {
+        replace(first + side * bytes.len() + 2 * n, *after, true);
     }
+    replace(udp + 2 * side, port.to_be_bytes(), false);
     // A checksum of zero means no checksum (RFC 768).
-    if word(frame, UDP_CHECK) == 0 {
-        frame[UDP_CHECK..UDP_CHECK + 2].fill(0xff);
+    if word(frame, udp_check) == 0 {
+        frame[udp_check..udp_check + 2].fill(0xff);
     }
 }
 

@@ -27,7 +27,7 @@ mod random;
 mod skip;
 mod stacks;
 
-pub use frames::translate_source;
+pub use frames::{translate_destination, translate_source};
 pub use logs::{Expected, FixtureLog, logs};
 pub use pkt_gen::Layout;
 pub use random::Random;

@@ -10,6 +10,7 @@ use fwdlab_packet::Stream;
 use fwdlab_packet::stamp::PHASES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Version of the protocol.
 pub const PROTOCOL: u32 = 1;
@@ -148,7 +149,7 @@ pub struct ExpectedPackets {
     pub source_mac: Option<[u8; 6]>,
     /// Source address that the device gives every packet; `None` if packets keep theirs.
     #[serde(default)]
-    pub translated: Option<[u8; 4]>,
+    pub translated: Option<IpAddr>,
     /// Routers on the path.
     pub hops: u8,
     /// Sending threads of all senders, 1 to 16.

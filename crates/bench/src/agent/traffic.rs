@@ -13,6 +13,7 @@ use fwdlab_packet::stamp::PHASES;
 use fwdlab_packet::{Phase, Stream};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ pub struct AgentLoad {
     /// Source MAC of frames at the receiver; `None` for any.
     pub last_mac: Option<[u8; 6]>,
     /// Source address that the device gives every packet; `None` if packets keep theirs.
-    pub translated: Option<[u8; 4]>,
+    pub translated: Option<IpAddr>,
     /// Maximum duration of the traffic after arming; agents exit soon after it if their controller
     /// has died.
     pub at_most: Duration,

@@ -16,8 +16,8 @@ struct Question {
     name: &'static str,
     meaning: &'static str,
     text: &'static str,
-    /// A file that the text refers to: its path relative to the text's file, and its contents.
-    companion: Option<(&'static str, &'static str)>,
+    /// Files that the text refers to: their paths relative to the text's file, and their contents.
+    companions: &'static [(&'static str, &'static str)],
     kernels: Kernels,
 }
 
@@ -43,11 +43,13 @@ static QUESTIONS: [Question; 17] = [
     question("commands", "what does the effect of a command cost?", experiment!("commands.toml")),
     question("firewall", "what does a firewall cost?", experiment!("firewalls.toml")),
     question("rules", "what does my ruleset cost? (nft, pf, ipfw)", experiment!("rules.toml"))
-        .with("rulesets/edge.nft", experiment!("rulesets/edge.nft")),
+        .with(&[("rulesets/edge.nft", experiment!("rulesets/edge.nft"))]),
     question("nat", "what does NAT cost? (masquerade, SNAT)", experiment!("nat.toml"))
-        .with("rulesets/masquerade.nft", experiment!("rulesets/masquerade.nft")),
-    question("dnat", "what does port forwarding cost? (DNAT)", experiment!("dnat.toml"))
-        .with("rulesets/dnat.nft", experiment!("rulesets/dnat.nft")),
+        .with(&[("rulesets/masquerade.nft", experiment!("rulesets/masquerade.nft"))]),
+    question("dnat", "what does port forwarding cost? (DNAT)", experiment!("dnat.toml")).with(&[
+        ("rulesets/dnat.nft", experiment!("rulesets/dnat.nft")),
+        ("rulesets/dnat-masquerade.nft", experiment!("rulesets/dnat-masquerade.nft")),
+    ]),
     question("vlan", "what does forwarding into a VLAN cost?", experiment!("vlan.toml")),
     question("queues", "how many queues, bound to CPUs or not?", experiment!("queues.toml")),
     question("frame-size", "does the frame size matter?", experiment!("frame-sizes.toml")),
@@ -84,22 +86,22 @@ static QUESTIONS: [Question; 17] = [
         "two kernels of a machine of its own, over ssh",
         experiment!("lab-linux-kernels.toml"),
     )
-    .with("labs/two-machines.toml", experiment!("labs/two-machines.toml")),
+    .with(&[("labs/two-machines.toml", experiment!("labs/two-machines.toml"))]),
     question(
         "freebsd",
         "two kernels of a FreeBSD machine, over ssh",
         experiment!("lab-freebsd-kernels.toml"),
     )
-    .with("labs/two-machines.toml", experiment!("labs/two-machines.toml")),
+    .with(&[("labs/two-machines.toml", experiment!("labs/two-machines.toml"))]),
 ];
 
 const fn question(name: &'static str, meaning: &'static str, text: &'static str) -> Question {
-    Question { name, meaning, text, companion: None, kernels: Kernels::None }
+    Question { name, meaning, text, companions: &[], kernels: Kernels::None }
 }
 
 impl Question {
-    const fn with(self, path: &'static str, text: &'static str) -> Question {
-        Question { companion: Some((path, text)), ..self }
+    const fn with(self, companions: &'static [(&'static str, &'static str)]) -> Question {
+        Question { companions, ..self }
     }
 
     const fn about(self, kernels: Kernels) -> Question {
@@ -163,7 +165,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     create(file, &text)?;
     terminal::print(&format!("wrote {}", file.display()))?;
-    if let Some((path, text)) = question.companion {
+    for (path, text) in question.companions {
         let companion = file.with_file_name(path);
         if !companion.exists() {
             create(&companion, text)?;

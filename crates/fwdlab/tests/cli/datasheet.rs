@@ -17,8 +17,8 @@ fn complete_sheet_exits_with_0() {
 #[test]
 fn part_that_the_experiment_excludes_is_named_with_the_code_of_a_mistake() {
     let lab = Lab::new("");
-    let inet6 = ["--only", "firewall,nat", "--set", "traffic.family=inet6"];
-    let command = [&SHEET[..], &inet6].concat();
+    let both = ["--only", "firewall,nat", "--set", "traffic.directions=both"];
+    let command = [&SHEET[..], &both].concat();
     let flat = lab.fwdlab(&command).expect(2).stdout;
     let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [

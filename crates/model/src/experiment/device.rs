@@ -6,8 +6,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, Directions, DutKind, Family, Firewall, FirewallProgram, ForwardingPath, GeneratorKind,
-    Nat, Reboot, Revision, RouterPort, Settings, TestbedKind,
+    Checks, Directions, DutKind, Firewall, FirewallProgram, ForwardingPath, GeneratorKind, Nat,
+    Reboot, Revision, RouterPort, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -132,15 +132,14 @@ static NEEDS: &[Need] = &[
     Need {
         keys: &["nat"],
         met: |settings| {
-            let is_translatable = settings.traffic.family == Family::Inet
-                && settings.traffic.directions == Directions::One
+            let is_translatable = settings.traffic.directions == Directions::One
                 && is_ours(settings)
                 && !is_router(settings);
             settings.dut.nat == Nat::None || is_translatable
         },
-        otherwise: "is for IPv4 packets of fwdlab's own, in one direction, through a device that \
-                    is not fwdlab's router",
-        help: "leave it out, or put family = \"inet\" beside it in the level",
+        otherwise: "is for packets of fwdlab's own, in one direction, through a device that is not \
+                    fwdlab's router",
+        help: "leave it out, or put directions = \"one\" beside it in the level",
     },
     Need {
         keys: &["nat"],
@@ -161,7 +160,7 @@ static NEEDS: &[Need] = &[
         keys: &["nat_address", "nat_port"],
         met: |settings| settings.dut.nat.is_of_destinations(),
         otherwise: "has no effect unless destinations are translated",
-        help: "write nat = \"destination\" next to it",
+        help: "write nat = \"destination\" or \"both\" next to it",
     },
     Need {
         keys: &["firewall_program"],

@@ -15,18 +15,20 @@ named! {
         /// The destination, an address of the DUT or a virtual one, becomes the receiver's (DNAT,
         /// port forwarding).
         Destination = "destination",
+        /// Both of these.
+        Both = "both",
     }
 }
 
 impl Nat {
     /// True if the DUT replaces source addresses.
     pub fn is_of_sources(self) -> bool {
-        self == Nat::Source
+        matches!(self, Nat::Source | Nat::Both)
     }
 
     /// True if the DUT replaces destination addresses.
     pub fn is_of_destinations(self) -> bool {
-        self == Nat::Destination
+        matches!(self, Nat::Destination | Nat::Both)
     }
 
     /// True for the default, which adds nothing to a plan's hash.
@@ -63,12 +65,14 @@ impl Settings {
                 Some(address) => address.to_string(),
                 None => "the device's own".to_owned(),
             };
-            format!("translated at the destination (from {from}{port} to the receiver's)")
+            format!("destination (from {from}{port} to the receiver's)")
         };
+        let source = "source (to the egress interface's)";
         match self.dut.nat {
             Nat::None => "unchanged".to_owned(),
-            Nat::Source => "translated at the source (to the egress interface's)".to_owned(),
-            Nat::Destination => destinations(),
+            Nat::Source => format!("translated at the {source}"),
+            Nat::Destination => format!("translated at the {}", destinations()),
+            Nat::Both => format!("translated at the {source} and the {}", destinations()),
         }
     }
 

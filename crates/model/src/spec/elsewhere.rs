@@ -3,7 +3,7 @@
 /// Names, and the help for them.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
-        &["masquerade", "snat", "source_nat", "napt", "pat", "nat44"],
+        &["masquerade", "snat", "source_nat", "napt", "pat", "nat44", "nat66"],
         "write nat = \"source\" in [dut] or in the level, beside the `firewall` or `setup` that \
          translates; `fwdlab new nat` writes an example",
     ),
@@ -13,9 +13,9 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
          that translates; `fwdlab new dnat` writes an example",
     ),
     (
-        &["nat64", "nat46", "nat66", "nptv6", "npt"],
-        "fwdlab can't measure this translation; it measures IPv4 devices that translate sources or \
-         destinations: nat = \"source\" or \"destination\" in [dut]",
+        &["nat64", "nat46", "nptv6", "npt"],
+        "fwdlab can't measure this translation; it measures devices that replace sources by their \
+         own address, or destinations: nat = \"source\", \"destination\" or \"both\" in [dut]",
     ),
     (
         &["conntrack", "stateful", "states", "connection_tracking"],

@@ -44,6 +44,7 @@ fn single_faults_are_reported_with_help() {
         ("version = 1\n[dut]\nnat = true", "one of \"none\", \"source\", ", "true"),
         ("version = 1\n[dut]\nmasquerade = true", "unknown key `masquerade`", "nat = \"source\""),
         ("version = 1\n[dut]\ndnat = true", "unknown key `dnat`", "nat = \"destination\""),
+        ("version = 1\n[dut]\nnat66 = true", "unknown key `nat66`", "nat = \"source\""),
         ("version = 1\n[dut]\nnat64 = true", "unknown key `nat64`", "can't measure"),
         ("version = 1\n[dut]\nnat = \"destination\"", "an address for each", "nat_address"),
         (
@@ -58,7 +59,7 @@ fn single_faults_are_reported_with_help() {
         ("version = 1\nthroughput = true", "unknown key `throughput`", "fwdlab new throughput"),
         (
             "version = 1\n[dut]\nkind = \"router\"\nnat = \"source\"",
-            "`nat` is for IPv4 packets",
+            "`nat` is for packets",
             "leave it out",
         ),
         ("version = 1\n[traffic]\nnat = \"source\"", "unknown key `nat`", "belongs in [dut]"),

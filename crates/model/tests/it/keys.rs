@@ -15,7 +15,9 @@ fn device_of(key: &Key, value: &str) -> &'static str {
             "firewall = \"stateful\"\n"
         }
         "firewall_program" => "kind = \"freebsd\"\nfirewall = \"stateful\"\n",
-        "nat" if value == "\"destination\"" => "nat_address = \"203.0.113.0\"\n",
+        "nat" if ["\"destination\"", "\"both\""].contains(&value) => {
+            "nat_address = \"203.0.113.0\"\n"
+        }
         "nat_address" => "nat = \"destination\"\n",
         "nat_port" => "nat = \"destination\"\nnat_address = \"203.0.113.0\"\n",
         "loader" | "rc" | "harvest_mask" => "kind = \"freebsd\"\n",

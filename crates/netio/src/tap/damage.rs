@@ -64,6 +64,8 @@ pub fn inflict(damage: Damage, frame: &mut Frame, random: u64) -> bool {
         Fault::SourceAddress => (layout.source, 1, ip_and_udp),
         Fault::DestinationAddress => (layout.destination, 1, ip_and_udp),
         Fault::UdpHeader => (layout.udp + 2, 8, udp),
+        // As a translator would: without translation of sources this is the header's fault.
+        Fault::Mapping => (layout.udp, 8, udp),
         Fault::Stamp => (stamp + 2, 1 << (random % 16), udp),
         Fault::Sequence => (stamp + 12, 1, udp),
         // A second or so: a packet that arrives later than that is no longer from the future.

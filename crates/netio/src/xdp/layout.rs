@@ -103,7 +103,7 @@ pub struct ReceiverState {
     /// Late packets by phase.
     pub reordered: [u64; PHASES],
     /// Damaged packets by fault.
-    pub faults: [u64; FAULTS + 1],
+    pub faults: [u64; FAULTS],
     checked: u64,
     evident: u64,
     /// Sum of the delays in the map of delays, nanoseconds.
@@ -121,7 +121,8 @@ pub struct ReceiverState {
     pub difference_min: u64,
     /// Greatest difference.
     pub difference_max: u64,
-    unused: [u64; 5],
+    mapping: u64,
+    unused: [u64; 4],
     walks: [WalkState; SENDERS_MAX],
 }
 

@@ -13,6 +13,7 @@ use fwdlab_packet::arrivals::flows::Entry;
 use fwdlab_packet::arrivals::flows::{Line, summary};
 use fwdlab_packet::arrivals::order::{ENTRIES_MAX, shares};
 use fwdlab_packet::arrivals::{FlowSummary, Pattern};
+use std::net::IpAddr;
 use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../bpf/receiver.bpf.o");
@@ -109,7 +110,8 @@ impl XdpReceiver {
             .override_global("DESTINATIONS", &settings.ranges.1, true)
             .override_global("SOURCE_BASE", &settings.bases.0, true)
             .override_global("DESTINATION_BASE", &settings.bases.1, true)
-            .override_global("TRANSLATED", &settings.translated, true)
+            .override_global("IS_TRANSLATED", &u32::from(settings.translated.is_some()), true)
+            .override_global("TRANSLATED", &settings.translated.unwrap_or_default()[..], true)
             .override_global("SOURCE_PORT", &settings.source_port, true)
             .override_global("SENDERS", &settings.senders, true)
             .override_global("FLOWS", &settings.flows.max(1), true)
@@ -126,6 +128,7 @@ impl XdpReceiver {
             .map_max_entries("delays", buckets.max(1) as u32)
             .map_max_entries("differences", buckets.max(1) as u32)
             .map_max_entries("last", last.max(1))
+            .map_max_entries("mappings", settings.mappings().max(1))
             .load(OBJECT)
             .map_err(|e| NetioError::bpf("loading the BPF receiver", &e))?;
         let state = Mapped::new(array_of(&object, "receiver")?.fd(), cpus)?;
@@ -207,8 +210,8 @@ struct Settings {
     sums: (u32, u32),
     ranges: (u32, u32),
     bases: (u32, u32),
-    /// In memory byte order; 0 if packets keep their source addresses.
-    translated: u32,
+    /// In memory byte order, IPv4 in the last word; `None` if packets keep their source addresses.
+    translated: Option<[u32; 4]>,
     source_port: u32,
     senders: u32,
     flows: u32,
@@ -252,10 +255,10 @@ impl Settings {
             sums: (pattern.ip_sum, pattern.udp_sum),
             ranges: (flows.sources, flows.destinations),
             bases: template.bases(),
-            translated: expected.translated.map_or(0, u32::from_ne_bytes),
+            translated: expected.translated.map(words),
             source_port: u32::from(u16::from_ne_bytes([
-                template.bytes()[34],
-                template.bytes()[35],
+                template.bytes()[template.udp_offset()],
+                template.bytes()[template.udp_offset() + 1],
             ])),
             senders: u32::from(expected.senders),
             flows: flows.count(),
@@ -284,6 +287,22 @@ impl Settings {
         let entries = (u64::from(self.flows) * u64::from(self.senders)) << self.shares;
         u32::try_from(entries).ok().filter(|_| entries <= ENTRIES_MAX).unwrap_or(0)
     }
+
+    /// Entries of the map of mappings; 0 without translation, or for too many flows.
+    fn mappings(&self) -> u32 {
+        let is_followed = self.translated.is_some() && u64::from(self.flows) <= ENTRIES_MAX;
+        if is_followed { self.flows } else { 0 }
+    }
+}
+
+/// Returns an address as words in memory byte order; IPv4 is the last one.
+fn words(address: IpAddr) -> [u32; 4] {
+    let mut bytes = [0; 16];
+    match address {
+        IpAddr::V4(address) => bytes[12..].copy_from_slice(&address.octets()),
+        IpAddr::V6(address) => bytes = address.octets(),
+    }
+    std::array::from_fn(|n| u32::from_ne_bytes(std::array::from_fn(|byte| bytes[4 * n + byte])))
 }
 
 impl Receiver for XdpReceiver {

@@ -6,11 +6,12 @@ use crate::checksum;
 use crate::size::FCS_BYTES;
 use crate::stamp::{self, Stamp};
 use crate::template::Template;
+use std::net::IpAddr;
 
 /// Properties of a run's packets that are known before they arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The frames as sent; MAC addresses are up to the sender.
+    /// The frames as sent, with translated destinations; MAC addresses are up to the sender.
     pub template: Template,
     /// Destination MAC; `None` accepts any.
     pub destination_mac: Option<[u8; 6]>,
@@ -18,7 +19,7 @@ pub struct Expected {
     pub source_mac: Option<[u8; 6]>,
     /// Source address that the device gives every packet (NAT), see [`super::translation`]; `None`
     /// if packets keep theirs.
-    pub translated: Option<[u8; 4]>,
+    pub translated: Option<IpAddr>,
     /// Routers on the path: one with a device under test, zero without.
     pub hops: u8,
     /// Sending threads, 1 to 16, numbered from 0.

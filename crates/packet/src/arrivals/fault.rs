@@ -4,7 +4,7 @@ use crate::named;
 
 named! {
     /// Fault of a packet. A packet has one fault, the first of these that applies. Checksums come
-    /// last, because any other fault makes them wrong as well.
+    /// after the fields that they cover, because another fault makes them wrong as well.
     #[repr(u8)]
     pub enum Fault {
         /// The frame is shorter or longer than sent.
@@ -38,6 +38,9 @@ named! {
         IpChecksum = "ip-checksum",
         /// UDP's checksum is wrong or missing, without another fault.
         UdpChecksum = "udp-checksum",
+        /// The device translated the source port differently from the flow's previous packet,
+        /// without another fault.
+        Mapping = "mapping",
     }
 }
 

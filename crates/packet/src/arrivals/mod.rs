@@ -24,6 +24,7 @@ pub use sample::{CHECKED_ONE_IN, FIRST_CHECKED, FIRST_IN_FULL, PAYLOAD_ONE_IN};
 pub use verify::FrameClass;
 
 use crate::stamp::{PHASES, Phase, Stamp};
+use translation::Mappings;
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,8 @@ pub struct Arrivals {
     counts: Received,
     /// Delays of the packets of the window; `None` if the sender reads a different clock.
     delays: Option<FlowTimes>,
+    /// Empty unless the device translates source addresses.
+    mappings: Mappings,
 }
 
 /// Delays, and their differences between consecutive packets of a flow.
@@ -153,9 +156,14 @@ impl Arrivals {
         };
         let order = Order::new(routes, times);
         let delays = (times == Times::Clock).then(|| FlowTimes::new(order.numbers()));
+        let mappings = match expected.translated {
+            Some(_) => Mappings::new(expected.template.flows().count()),
+            None => Mappings::default(),
+        };
         Arrivals {
             pattern: Some(pattern),
             delays,
+            mappings,
             ..Arrivals::empty(expected.template.run_id(), order)
         }
     }
@@ -178,6 +186,7 @@ impl Arrivals {
             all_whole: false,
             counts: Received::default(),
             delays: None,
+            mappings: Mappings::default(),
         }
     }
 
@@ -211,7 +220,7 @@ impl Arrivals {
     pub fn take(&mut self, frame: &[u8], length: usize, now_ns: u32) {
         let Some(pattern) = &self.pattern else { return self.take_by_stamp(frame, length) };
         let restored = pattern.restored(frame);
-        let frame = restored.as_deref().unwrap_or(frame);
+        let frame = restored.as_ref().map_or(frame, |restored| &restored.frame);
         let sampled = pattern.expected().sampled && !self.all_whole;
         self.chosen = match self.frames % 64 {
             0 if !sampled || self.counts.checked < FIRST_CHECKED => u64::MAX,
@@ -249,6 +258,12 @@ impl Arrivals {
         self.phase = phase;
         self.counts.checked += u64::from(chosen);
         self.counts.in_full += is_whole;
+        if let Some(restored) = &restored
+            && is_checked
+            && self.mappings.is_changed(stamp.flow, restored.port)
+        {
+            return self.count(FrameClass::Damaged(Fault::Mapping, Some(phase)), chosen);
+        }
         match self.order.take(&stamp, is_checked.then_some(now_ns)) {
             order::SequencePosition::Next => {}
             order::SequencePosition::Late => self.counts.reordered[phase] += 1,

@@ -43,7 +43,7 @@ pub(super) fn parts(queues: u32) -> Vec<Part> {
                  levels = [\"none\", \"rules:100\", \"rules:1000\", \"stateful\"]\n"
             ),
         ),
-        // A separate part: translation is measured for IPv4 only.
+        // A separate part: translation is measured in one direction only.
         part(
             "nat",
             "Forwarding rate with address translation",
