@@ -8,14 +8,23 @@ use crate::error::BenchError;
 use crate::generator::Outcome;
 use crate::trial::{Evidence, Snapshot, Traffic};
 use fwdlab_model::record::{Arrivals, Counts, FlowArrivals, Reverse};
+use fwdlab_model::settings::Settings;
 use fwdlab_packet::Phase;
 use fwdlab_packet::stamp::PHASES;
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Maximum time until a device's flows are answered.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// Senders and receivers of both directions.
 pub(super) struct Bidirectional<'a> {
     forth: Box<dyn Armed + 'a>,
     back: Box<dyn Armed + 'a>,
+    /// Number of flows that have to arrive before they are answered; `None` if both directions begin
+    /// together.
+    answered_flows: Option<u32>,
     /// Last snapshot of the reverse direction, which a trial's sums include.
     read: Snapshot,
 }
@@ -23,7 +32,18 @@ pub(super) struct Bidirectional<'a> {
 impl<'a> Bidirectional<'a> {
     /// Combines the traffic from the sender to the receiver with the traffic back.
     pub(super) fn new(forth: Box<dyn Armed + 'a>, back: Box<dyn Armed + 'a>) -> Bidirectional<'a> {
-        Bidirectional { forth, back, read: Snapshot::default() }
+        Bidirectional { forth, back, answered_flows: None, read: Snapshot::default() }
+    }
+
+    /// Waits until all flows have arrived, but not longer than [`ANSWER_WAIT`]: packets may be lost,
+    /// and flows of which no packet arrives are reported as missing.
+    fn wait_for_flows(&mut self) {
+        let Some(flows) = self.answered_flows else { return };
+        let deadline = Instant::now() + ANSWER_WAIT;
+        let mut are_missing = || self.forth.traffic().flows_seen().is_none_or(|seen| seen < flows);
+        while are_missing() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -54,6 +74,7 @@ impl Armed for Bidirectional<'_> {
 impl Traffic for Bidirectional<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
         self.forth.traffic().start()?;
+        self.wait_for_flows();
         self.back.traffic().start()
     }
 
@@ -104,9 +125,28 @@ impl Traffic for Bidirectional<'_> {
 
 /// Combines one or two directions: one unchanged, two as one.
 pub(super) fn armed<'a, T: Traffic + 'a>(directions: Vec<T>) -> Box<dyn Armed + 'a> {
+    combined(directions, None)
+}
+
+/// Combines directions through a device. One that translates destinations has to see a flow's first
+/// packet before its first answer: an answer alone opens another, untranslated connection.
+pub(super) fn through_device<'a, T: Traffic + 'a>(
+    directions: Vec<T>,
+    settings: &Settings,
+) -> Box<dyn Armed + 'a> {
+    let is_translated = settings.dut.nat.is_of_destinations();
+    combined(directions, is_translated.then(|| settings.traffic.flows.count()))
+}
+
+fn combined<'a, T: Traffic + 'a>(
+    directions: Vec<T>,
+    answered_flows: Option<u32>,
+) -> Box<dyn Armed + 'a> {
     let mut directions = directions.into_iter().map(|traffic| Box::new(Plain(traffic)));
     match (directions.next(), directions.next()) {
-        (Some(forth), Some(back)) => Box::new(Bidirectional::new(forth, back)),
+        (Some(forth), Some(back)) => {
+            Box::new(Bidirectional { answered_flows, ..Bidirectional::new(forth, back) })
+        }
         (Some(forth), None) => forth,
         (None, _) => unreachable!("a testbed without traffic"),
     }

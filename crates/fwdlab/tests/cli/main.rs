@@ -46,4 +46,5 @@ mod shipped;
 mod slurm;
 mod stopping;
 mod support;
+mod translation;
 mod viewer;

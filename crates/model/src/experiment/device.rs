@@ -6,8 +6,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, Directions, DutKind, Firewall, FirewallProgram, ForwardingPath, GeneratorKind, Nat,
-    Reboot, Revision, RouterPort, Settings, TestbedKind,
+    Checks, DutKind, Firewall, FirewallProgram, ForwardingPath, GeneratorKind, Nat, Reboot,
+    Revision, RouterPort, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -132,14 +132,10 @@ static NEEDS: &[Need] = &[
     Need {
         keys: &["nat"],
         met: |settings| {
-            let is_translatable = settings.traffic.directions == Directions::One
-                && is_ours(settings)
-                && !is_router(settings);
-            settings.dut.nat == Nat::None || is_translatable
+            settings.dut.nat == Nat::None || (is_ours(settings) && !is_router(settings))
         },
-        otherwise: "is for packets of fwdlab's own, in one direction, through a device that is not \
-                    fwdlab's router",
-        help: "leave it out, or put directions = \"one\" beside it in the level",
+        otherwise: "is for packets of fwdlab's own, through a device that is not fwdlab's router",
+        help: "leave it out",
     },
     Need {
         keys: &["nat"],

@@ -144,6 +144,11 @@ impl Settings {
                  share a CPU, and those would hold it for milliseconds",
                 "leave `engine` out of [testbed], or write engine = \"xsk\"",
             )),
+            Directions::Both if self.dut.nat.is_of_sources() => Some((
+                "`directions` can't be \"both\" with translated sources: the device chooses their \
+                 ports, and fwdlab does not know which ones to answer",
+                "write nat = \"destination\", or leave `directions` out",
+            )),
             Directions::Both => None,
         }
     }

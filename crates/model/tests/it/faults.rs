@@ -62,6 +62,11 @@ fn single_faults_are_reported_with_help() {
             "`nat` is for packets",
             "leave it out",
         ),
+        (
+            "version = 1\n[dut]\nnat = \"source\"\n[traffic]\ndirections = \"both\"",
+            "the device chooses their ports",
+            "nat = \"destination\"",
+        ),
         ("version = 1\n[traffic]\nnat = \"source\"", "unknown key `nat`", "belongs in [dut]"),
         ("version = 1\nqueues = 2", "unknown key `queues`", "belongs in [dut]"),
         ("version = 1\n[profile]\nduration = \"0.5s\"", "too short", "1s"),

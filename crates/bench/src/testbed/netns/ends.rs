@@ -220,7 +220,7 @@ impl Endpoints for NetnsEnds<'_> {
             receiver::poll_at_once(wiring, findings);
             let place = receiver::place(&[], placement);
             return Ok((
-                bidirectional::armed(armed),
+                bidirectional::through_device(armed, request.settings),
                 CpuTimes::open(request.threads, &[], place, &[]),
             ));
         }
@@ -231,7 +231,7 @@ impl Endpoints for NetnsEnds<'_> {
         exclude_own_threads(&mut armed, if polls_on_senders { &polling } else { &[] });
         let polled_on = if polling.is_empty() { &[] } else { &placement.receiver[..] };
         let times = CpuTimes::open(request.threads, &polling, place, polled_on);
-        Ok((bidirectional::armed(armed), times))
+        Ok((bidirectional::through_device(armed, request.settings), times))
     }
 
     fn awaited(&self, settings: &Settings) -> OpeningConditions {

@@ -42,7 +42,7 @@ pub const DUT: Section = Section {
             "nat",
             words(Nat::NAMES),
             "\"none\"",
-            "Address translation of forwarded packets; they count as forwarded if they arrive translated and otherwise intact. `source`: the source address becomes the address of the device's egress interface (masquerade, SNAT), from any port that a flow keeps. `destination`: packets are sent to `nat_address`, the destination becomes the receiver's address and port 7 (DNAT, port forwarding), and the source stays. `both`: both of these. fwdlab does not set up translation: a ruleset (`firewall`) or `setup` does. One direction, fwdlab's own packets.",
+            "Address translation of forwarded packets; they count as forwarded if they arrive translated and otherwise intact. `source`: the source address becomes the address of the device's egress interface (masquerade, SNAT), from any port that a flow keeps. `destination`: packets are sent to `nat_address`, the destination becomes the receiver's address and port 7 (DNAT, port forwarding), and the source stays. `both`: both of these. fwdlab does not set up translation: a ruleset (`firewall`) or `setup` does. fwdlab's own packets; with `directions = \"both\"` only `destination`, whose answers must return from `nat_address`.",
         )
         .example("\"source\"")
         .title("Address translation")
