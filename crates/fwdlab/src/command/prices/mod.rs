@@ -1,7 +1,7 @@
 //! `fwdlab prices`: what features of the forwarding path cost, in instructions per packet.
 //!
 //! A catalogue declares the features ([`catalogue`]). Each kernel boots as a guest of QEMU, which
-//! sets up one feature after the other and counts ([`measure`]); counts are stored per kernel
+//! sets up one feature after the other and counts ([`mod@measure`]); counts are stored per kernel
 //! ([`store`]), and evaluated together ([`findings`], [`document`]).
 
 mod catalogue;
