@@ -7,13 +7,13 @@
 //!
 //! The comparison is conservative: whatever it cannot resolve counts as changed.
 //!
-//! - [`kallsyms`] reads the symbols that a kernel contains, since distributions strip its symbol
+//! - `kallsyms` reads the symbols that a kernel contains, since distributions strip its symbol
 //!   table;
-//! - [`vmlinux`] and [`module`] load the kernel and its modules into an [`image`] each, which [`build`]
+//! - `vmlinux` and `module` load the kernel and its modules into an `image` each, which `build`
 //!   joins;
-//! - [`patches`] reads the places that the kernel patches;
-//! - [`function`] decodes functions, [`reference`] finds what their instructions refer to;
-//! - [`compare`](mod@compare) compares functions, and [`data`] their targets.
+//! - `patches` reads the places that the kernel patches;
+//! - `function` decodes functions, `reference` finds what their instructions refer to;
+//! - `compare` compares functions, and `data` their targets.
 //!
 //! Only x86-64 is supported.
 #![forbid(unsafe_code)]
