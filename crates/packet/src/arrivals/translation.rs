@@ -5,7 +5,7 @@
 //! the difference (RFC 1624), and then checks the packet like any other: nothing else may differ.
 //! The two addresses are exchanged, so an untranslated packet has a wrong source address.
 //!
-//! The port may be any, but a flow must keep it: [`Mappings`] remembers it per flow.
+//! The port may be any, but a flow must keep it: `Mappings` remembers it per flow.
 //!
 //! Translated destinations need none of this. They are known in advance, so the expected packets
 //! have them.
