@@ -125,7 +125,7 @@ fn expand(
         let text: Vec<u8> =
             coded.iter().flat_map(|token| tokens.tokens[usize::from(*token)].clone()).collect();
         let (kind, name) = text.split_first()?;
-        if !kind.is_ascii_alphabetic() || !name.iter().all(u8::is_ascii_graphic) {
+        if !kind.is_ascii_graphic() || !name.iter().all(u8::is_ascii_graphic) {
             return None;
         }
         names.push((*kind, String::from_utf8_lossy(name).into_owned()));

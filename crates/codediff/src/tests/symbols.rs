@@ -75,7 +75,7 @@ fn tables(symbols: &[(u64, u8, String)], layout: Layout, per_cpu: bool) -> Vec<u
 }
 
 fn symbols() -> impl Strategy<Value = Vec<(u64, u8, String)>> {
-    let symbol = (0_u64..1 << 30, prop::sample::select(b"TtDdRrBbW".to_vec()), "[a-z_]{1,40}");
+    let symbol = (0_u64..1 << 30, prop::sample::select(b"TtDdRrBbW?".to_vec()), "[a-z_]{1,40}");
     prop::collection::vec(symbol, 1000..1600).prop_map(|mut all| {
         all.iter_mut().for_each(|(address, ..)| *address += BASE);
         all.sort_by_key(|(address, ..)| *address);
