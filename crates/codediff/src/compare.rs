@@ -106,7 +106,22 @@ impl<'a> Comparer<'a> {
         };
         self.targets.correspond(old.begin(), new.begin()).map_err(|()| unresolved)?;
         self.code([&old, &new], [&old.steps, &new.steps])?;
+        self.successors(&old, &new)?;
         self.patches(&old, &new)
+    }
+
+    /// Compares the names of the functions behind two functions if these run on into them.
+    fn successors(&mut self, old: &Function<'a>, new: &Function<'a>) -> Result<(), Reason> {
+        if old.ends() {
+            return Ok(());
+        }
+        let offset = old.location.extent;
+        let next = |one: &Function<'a>| one.location.to(one.begin() + one.location.extent);
+        match (next(old), next(new)) {
+            (Some(old), Some(new)) => self.targets.compare([old, new], Use::Branch, offset),
+            (None, None) => Ok(()),
+            _ => Err(Reason::Unresolved { offset }),
+        }
     }
 
     /// Compares instructions that belong to two functions.
@@ -193,6 +208,7 @@ impl<'a> Comparer<'a> {
                 (Patch::Alternative { .. }, Patch::Alternative { .. }) => {
                     self.alternative([old, new], [one, other], differs)?;
                 }
+                (Patch::Constant { name: a }, Patch::Constant { name: b }) if a == b => {}
                 (Patch::Jump { .. }, Patch::Jump { .. }) => {
                     self.jump([old, new], [one, other], differs)?;
                 }
@@ -212,7 +228,7 @@ impl<'a> Comparer<'a> {
             Patch::Alternative { when, length, code, code_length } => {
                 Some(((when, length, code_length), code))
             }
-            Patch::Jump { .. } => None,
+            _ => None,
         };
         let (Some((old, old_code)), Some((new, new_code))) =
             (fields(patches[0]), fields(patches[1]))

@@ -18,6 +18,13 @@ const MESSAGE: &str = "__UNIQUE_ID_ddebug";
 /// Longest string, and largest variable whose content is compared.
 const STRING: u64 = 4096;
 const VARIABLE: u64 = 1 << 20;
+/// Bytes before the end of a variable that can belong to the next one.
+const EDGE: u64 = 64;
+/// Distance from a symbol of another image from which an address belongs to the next one.
+const UNDEFINED: u64 = 32 << 10;
+/// Beginnings of the names of a static call's trampoline and key.
+const TRAMPOLINE: &str = "__SCT__";
+const KEY: &str = "__SCK__";
 /// Bytes of a string in a reason.
 const QUOTED: usize = 40;
 
@@ -28,11 +35,13 @@ pub(crate) struct Targets<'a> {
     pairs: [HashMap<u64, u64>; 2],
     /// Data already compared, or being compared: the reason if it differs.
     data: HashMap<(u64, u64), Option<Reason>>,
+    /// Data found equal, in the order of the comparisons.
+    assumed: Vec<(u64, u64)>,
 }
 
 impl<'a> Targets<'a> {
     pub(crate) fn new(builds: [&'a Build; 2]) -> Targets<'a> {
-        Targets { builds, pairs: Default::default(), data: HashMap::new() }
+        Targets { builds, pairs: Default::default(), data: HashMap::new(), assumed: Vec::new() }
     }
 
     /// Compares the targets of two references.
@@ -62,9 +71,27 @@ impl<'a> Targets<'a> {
         if !same(old) || old.offset != new.offset {
             return Err(names(old, new));
         }
+        self.static_call(old, new)?;
         match old.section.kind {
+            // The beginning of a place belongs to the symbol behind it.
+            Kind::Undefined if old.offset >= UNDEFINED => Err(names(old, new)),
             Kind::Undefined => Ok(()),
             _ => self.correspond(old.begin(), new.begin()).map_err(|()| names(old, new)),
+        }
+    }
+
+    /// Compares the initial functions of a static call, which the kernel calls in place of its
+    /// trampoline.
+    fn static_call(&mut self, old: Location<'a>, new: Location<'a>) -> Result<(), Reason> {
+        let Some(name) = old.symbol.strip_prefix(TRAMPOLINE) else { return Ok(()) };
+        let key = |one: Location<'a>| {
+            let address = one.image.address(&format!("{KEY}{name}"))?;
+            one.to(address)
+        };
+        match (key(old), key(new)) {
+            (Some(old), Some(new)) => variable(self, [old, new], Use::Address, 0),
+            (None, None) => Ok(()),
+            _ => Err(names(old, new)),
         }
     }
 
@@ -84,7 +111,12 @@ fn compare<'a>(
     offset: u64,
 ) -> Result<(), Reason> {
     if [old, new].iter().all(|one| one.section.kind == Kind::ReadOnly) {
-        if let (Some(a), Some(b)) = (string(old), string(new)) {
+        let is_nameless = |one: Location<'a>| one.image.names(one.address).next().is_none();
+        if how == Use::Address
+            && is_nameless(old)
+            && is_nameless(new)
+            && let (Some(a), Some(b)) = (string(old), string(new))
+        {
             return match a == b {
                 true => Ok(()),
                 // Both may be tables that look like text.
@@ -97,7 +129,11 @@ fn compare<'a>(
         {
             return result;
         }
-        if let Some(result) = table(targets, [old, new], offset) {
+        if how == Use::Table
+            && is_nameless(old)
+            && is_nameless(new)
+            && let Some(result) = table(targets, [old, new], offset)
+        {
             return result;
         }
     }
@@ -133,7 +169,11 @@ fn string(location: Location<'_>) -> Option<&[u8]> {
 /// Compares `size` bytes; `None` if they contain addresses.
 fn constant([old, new]: [Location<'_>; 2], size: u64) -> Option<Result<(), Reason>> {
     let has_address = |one: Location<'_>| {
-        one.image.absolute.range(one.address.saturating_sub(7)..one.address + size).next().is_some()
+        one.image
+            .absolute
+            .range(one.address.saturating_sub(7)..one.address.saturating_add(size))
+            .next()
+            .is_some()
     };
     if size == 0 || has_address(old) || has_address(new) {
         return None;
@@ -183,7 +223,23 @@ fn variable<'a>(
 ) -> Result<(), Reason> {
     targets.named(old, new)?;
     if let Use::Access(size) = how {
-        return content(targets, [old, new], size, offset);
+        let is_within = |one: Location<'a>| size <= one.extent.saturating_sub(one.offset);
+        return match is_within(old) && is_within(new) {
+            true => content(targets, [old, new], size, offset),
+            false => Err(Reason::Unresolved { offset }),
+        };
+    }
+    // The address of a table without its first elements can be that of another variable, and the
+    // address of an end is that of the next one.
+    let is_at_edge = old.extent - old.offset <= EDGE || new.extent - new.offset <= EDGE;
+    if how == Use::Table && is_at_edge {
+        let next = |one: Location<'a>| one.to(one.begin() + one.extent);
+        if let (Some(a), Some(b)) = (next(old), next(new)) {
+            variable(targets, [a, b], Use::Address, offset)?;
+        }
+    }
+    if old.section.kind == Kind::Zero && old.extent != new.extent {
+        return Err(Reason::Unresolved { offset });
     }
     if old.symbol.starts_with(MESSAGE) {
         return Ok(());
@@ -195,8 +251,16 @@ fn variable<'a>(
     }
     // Data can refer to itself.
     targets.data.insert((a, b), None);
+    let begin = targets.assumed.len();
+    targets.assumed.push((a, b));
     let size = old.extent.max(new.extent);
     let result = content(targets, [old, new], size, offset);
+    if result.is_err() {
+        // What was found equal meanwhile may have assumed that this is equal.
+        for pair in targets.assumed.split_off(begin) {
+            targets.data.remove(&pair);
+        }
+    }
     targets.data.insert((a, b), result.clone().err());
     result
 }

@@ -16,6 +16,8 @@ pub(crate) struct Step {
     pub(crate) references: Vec<Reference>,
     is_padding: bool,
     is_jump: bool,
+    /// True if nothing is executed behind it.
+    is_end: bool,
     is_valid: bool,
 }
 
@@ -42,11 +44,24 @@ impl<'a> Function<'a> {
         self.location.begin()
     }
 
+    /// True unless its last instruction continues behind it.
+    pub(crate) fn ends(&self) -> bool {
+        let Some(last) = self.steps.last() else { return true };
+        let calls_no_return = || {
+            let target = last.references.first().and_then(|one| self.location.to(one.target));
+            target.is_some_and(|target| NO_RETURN.contains(&target.symbol))
+        };
+        last.is_end || calls_no_return()
+    }
+
     /// True if the address is within the function.
     pub(crate) fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.begin()) < self.location.extent
     }
 }
+
+/// Functions that do not return.
+const NO_RETURN: [&str; 4] = ["__stack_chk_fail", "panic", "do_exit", "__fortify_panic"];
 
 /// Longest code that is decoded as far as a jump.
 const BRANCHES: u64 = 128;
@@ -95,8 +110,24 @@ fn decode_all(image: &Image, begin: u64, length: u64) -> Option<Vec<Step>> {
         }
         let is_padding = matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
         let is_jump = instruction.flow_control() == FlowControl::UnconditionalBranch;
+        let is_end = matches!(
+            instruction.flow_control(),
+            FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::Return
+                | FlowControl::Exception
+        );
         let is_valid = !instruction.is_invalid();
-        steps.push(Step { offset, bytes, shape, references, is_padding, is_jump, is_valid });
+        steps.push(Step {
+            offset,
+            bytes,
+            shape,
+            references,
+            is_padding,
+            is_jump,
+            is_end,
+            is_valid,
+        });
     }
     Some(steps)
 }

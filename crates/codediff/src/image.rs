@@ -1,9 +1,13 @@
 //! A kernel or a module in memory: sections, symbols, and places that contain addresses.
 
+use crate::error::CodeError;
 use std::collections::BTreeMap;
 
 /// Suffixes of the compiler for parts and copies of functions; they differ between builds.
 const PARTS: [&str; 6] = [".isra.", ".constprop.", ".part.", ".cold", ".llvm.", ".lto_priv."];
+
+/// Largest section in bytes.
+const LARGEST: u64 = 1 << 32;
 
 /// Contents of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub(crate) enum Patch {
     },
     /// A jump that a static key switches on and off.
     Jump { target: u64, key: u64, is_likely: bool },
+    /// A constant that the boot computes: a hash of its name.
+    Constant { name: u64 },
 }
 
 /// A kernel or a module.
@@ -91,6 +97,22 @@ impl Image {
     pub(crate) fn sort(&mut self) {
         self.sections.sort_by_key(|section| section.address);
         self.symbols.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
+    }
+
+    /// Refuses sections that are larger than any kernel's.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub(crate) fn check(&self, name: &str) -> Result<(), CodeError> {
+        let is_sane = |section: &Section| {
+            section.size < LARGEST && section.address.checked_add(section.size).is_some()
+        };
+        match self.sections.iter().find(|section| !is_sane(section)) {
+            None => Ok(()),
+            Some(section) => {
+                Err(CodeError::unsupported(name, format!("no valid section {}", section.name)))
+            }
+        }
     }
 
     pub(crate) fn section(&self, address: u64) -> Option<&Section> {

@@ -63,7 +63,7 @@ pub(crate) fn load(name: &str, content: &[u8], number: u64) -> Result<Image, Cod
         addresses[index] = Some(next);
         let bytes = section.data(endian, content).map_err(fault)?.to_vec();
         image.sections.push(Section { name: title, kind, address: next, size, bytes });
-        next = (next + size).next_multiple_of(ALIGNMENT);
+        next = next.saturating_add(size).checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
         if next > FIRST + (number + 1) * ROOM {
             return Err(CodeError::unsupported(name, "a module of more than 16 MiB"));
         }
@@ -84,7 +84,7 @@ pub(crate) fn load(name: &str, content: &[u8], number: u64) -> Result<Image, Cod
             SHN_ABS => value,
             SHN_COMMON => continue,
             section => match addresses.get(usize::from(section)).copied().flatten() {
-                Some(begin) => begin + value,
+                Some(begin) => begin.wrapping_add(value),
                 None => continue,
             },
         };
@@ -110,6 +110,7 @@ pub(crate) fn load(name: &str, content: &[u8], number: u64) -> Result<Image, Cod
         relocate(&mut image, begin, list, endian, &values)
             .map_err(|why| CodeError::unsupported(name, why))?;
     }
+    image.check(name)?;
     image.patches = patches::read(name, &image)?;
     Ok(image)
 }
@@ -128,7 +129,7 @@ fn relocate(
     let mut absolute = BTreeMap::new();
     for one in list {
         let offset = one.r_offset(endian);
-        let place = begin + offset;
+        let place = begin.wrapping_add(offset);
         let number = one.r_sym(endian, false) as usize;
         let value = values.get(number).copied().flatten().unwrap_or(0);
         let target = value.wrapping_add_signed(one.r_addend(endian));
@@ -141,7 +142,7 @@ fn relocate(
             other => return Err(format!("a relocation of unknown type {other}")),
         };
         let begin = usize::try_from(offset).map_err(|error| error.to_string())?;
-        let field = section.bytes.get_mut(begin..begin + width);
+        let field = section.bytes.get_mut(begin..begin.saturating_add(width));
         let field = field.ok_or("a relocation outside of its section")?;
         field.copy_from_slice(&word.to_le_bytes()[..width]);
         if matches!(one.r_type(endian, false), R_X86_64_64 | R_X86_64_32 | R_X86_64_32S) {

@@ -1,7 +1,9 @@
-//! Code that the kernel patches: alternatives by features of the processor, and static keys.
+//! Code that the kernel patches: alternatives by features of the processor, static keys, and
+//! constants that the boot computes.
 //!
-//! Other patched places (static calls, retpolines, calls of ftrace, lock prefixes) follow from the
-//! code at the place itself, so code that is equal is patched alike.
+//! Other patched places (retpolines, calls of ftrace, lock prefixes) follow from the code at the
+//! place itself, so code that is equal is patched alike. Static calls are compared where they are
+//! called.
 
 use crate::error::CodeError;
 use crate::image::{Image, Kind, Patch};
@@ -11,6 +13,9 @@ use std::collections::BTreeMap;
 /// and of its feature and flags. The lengths of old and new code follow; Linux before 5.14 has a
 /// third length.
 const LAYOUTS: [(u64, u64); 3] = [(12, 2), (14, 4), (13, 2)];
+/// Beginnings of the names of sections that list places of a constant (include/asm-generic/vmlinux.lds.h
+/// of Linux, since 6.11).
+const CONSTANTS: [&str; 2] = ["runtime_ptr_", "runtime_shift_"];
 /// Bits of a static key's address that are flags.
 const KEY_FLAGS: u64 = 3;
 /// Bytes of an entry of the jump table.
@@ -19,7 +24,9 @@ const JUMP: u64 = 16;
 /// Reads the patches of an image by the address of the patched code.
 pub(crate) fn read(name: &str, image: &Image) -> Result<BTreeMap<u64, Vec<Patch>>, CodeError> {
     let mut patches: BTreeMap<u64, Vec<Patch>> = BTreeMap::new();
-    for (at, patch) in alternatives(name, image)?.into_iter().chain(jumps(image)) {
+    for (at, patch) in
+        alternatives(name, image)?.into_iter().chain(jumps(image)).chain(constants(image))
+    {
         patches.entry(at).or_default().push(patch);
     }
     Ok(patches)
@@ -60,7 +67,7 @@ fn alternative(image: &Image, at: u64, when_size: u64) -> Option<(u64, Patch)> {
 fn jumps(image: &Image) -> Vec<(u64, Patch)> {
     let section = image.sections.iter().find(|section| section.name == "__jump_table");
     let (begin, end) = match section {
-        Some(section) => (section.address, section.address + section.size),
+        Some(section) => (section.address, section.address + section.bytes.len() as u64),
         None => {
             let ends = ["__start___jump_table", "__stop___jump_table"].map(|n| image.address(n));
             let [Some(begin), Some(end)] = ends else { return Vec::new() };
@@ -75,5 +82,23 @@ fn jumps(image: &Image) -> Vec<(u64, Patch)> {
         let jump = Patch::Jump { target, key: key & !KEY_FLAGS, is_likely: key & 1 != 0 };
         Some((place, jump))
     };
-    (0..(end - begin) / JUMP).filter_map(|number| entry(begin + number * JUMP)).collect()
+    let number = end.saturating_sub(begin) / JUMP;
+    (0..number).map_while(|number| entry(begin + number * JUMP)).collect()
+}
+
+fn constants(image: &Image) -> Vec<(u64, Patch)> {
+    let is_list = |name: &str| CONSTANTS.iter().any(|begin| name.starts_with(begin));
+    let lists = image.sections.iter().filter(|section| is_list(&section.name));
+    let places = lists.flat_map(|section| {
+        // FNV-1a (Fowler, Noll and Vo 1991).
+        let name = section.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let entries = (section.address..section.address + section.size).step_by(4);
+        entries.filter_map(move |at| {
+            let place = at.wrapping_add_signed(i64::from(image.word(at)?));
+            Some((place, Patch::Constant { name }))
+        })
+    });
+    places.collect()
 }

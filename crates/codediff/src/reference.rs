@@ -1,7 +1,7 @@
 //! The addresses to which an instruction refers.
 
 use crate::image::Image;
-use iced_x86::{Code, ConstantOffsets, Instruction, OpKind, Register};
+use iced_x86::{Code, ConstantOffsets, Instruction, Mnemonic, OpKind, Register};
 
 /// Section of per-CPU data, which has addresses from 0 until Linux 6.14.
 const PER_CPU: &str = ".data..percpu";
@@ -75,11 +75,17 @@ fn displacement(
         || (field.1 == 4 && is_per_cpu(image, encoded, of_gs));
     let size = instruction.memory_size().size() as u64;
     let how = match () {
-        () if is_indexed || has_base => Use::Table,
+        () if is_indexed || has_base || is_bit_test(instruction) => Use::Table,
         () if size == 0 => Use::Address,
         () => Use::Access(size),
     };
     is_address.then_some(Reference { field, target, how })
+}
+
+/// True if a register selects a bit, which can be beyond the bytes at the address.
+fn is_bit_test(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
+        && instruction.op1_kind() == OpKind::Register
 }
 
 fn immediate(

@@ -24,12 +24,12 @@ pub(crate) fn load(name: &str, content: &[u8]) -> Result<Image, CodeError> {
     }
     let table = header.sections(endian, content).map_err(fault)?;
     let size = u64::from(header.e_shentsize(endian)) * table.len() as u64;
-    let mut end = header.e_shoff(endian) + size;
+    let mut end = header.e_shoff(endian).saturating_add(size);
     let mut image = Image::default();
     for section in table.iter() {
         let is_empty = section.sh_type(endian) == SHT_NOBITS;
         if !is_empty {
-            end = end.max(section.sh_offset(endian) + section.sh_size(endian));
+            end = end.max(section.sh_offset(endian).saturating_add(section.sh_size(endian)));
         }
         let flags = section.sh_flags(endian);
         if flags & u64::from(SHF_ALLOC) == 0 {
@@ -68,10 +68,34 @@ pub(crate) fn load(name: &str, content: &[u8]) -> Result<Image, CodeError> {
                    CONFIG_RELOCATABLE=y";
         return Err(CodeError::unsupported(name, why));
     }
+    split_constants(name, &mut image)?;
     image.sort();
+    image.check(name)?;
     move_per_cpu(&mut image);
     image.patches = patches::read(name, &image)?;
     Ok(image)
+}
+
+/// Divides the section of constants: variables that only the boot writes are in the middle of it.
+fn split_constants(name: &str, image: &mut Image) -> Result<(), CodeError> {
+    let ends = ["__start_ro_after_init", "__end_ro_after_init"].map(|name| image.address(name));
+    let at = image.sections.iter().position(|section| section.name == SYMBOLS);
+    let ([Some(begin), Some(end)], Some(at)) = (ends, at) else {
+        return Err(CodeError::unsupported(name, "it does not name its read-only variables"));
+    };
+    let whole = image.sections.swap_remove(at);
+    let offset = |address: u64| usize::try_from(address.wrapping_sub(whole.address)).ok();
+    let parts = match (offset(begin), offset(end)) {
+        (Some(a), Some(b)) if a <= b && b <= whole.bytes.len() => [0, a, b, whole.bytes.len()],
+        _ => return Err(CodeError::unsupported(name, "its read-only variables are elsewhere")),
+    };
+    let kinds = [Kind::ReadOnly, Kind::Data, Kind::ReadOnly];
+    for (range, kind) in parts.windows(2).zip(kinds) {
+        let bytes = whole.bytes[range[0]..range[1]].to_vec();
+        let (address, size) = (whole.address + range[0] as u64, bytes.len() as u64);
+        image.sections.push(Section { name: SYMBOLS.to_owned(), kind, address, size, bytes });
+    }
+    Ok(())
 }
 
 /// Moves places in per-CPU data to its addresses, if these begin at 0: the list contains the address
@@ -79,8 +103,9 @@ pub(crate) fn load(name: &str, content: &[u8]) -> Result<Image, CodeError> {
 fn move_per_cpu(image: &mut Image) {
     let size = image.section(0).map_or(0, |section| section.size);
     let Some(stored) = image.address("__per_cpu_load").filter(|_| size > 0) else { return };
+    let Some(end) = stored.checked_add(size) else { return };
     let moved: Vec<(u64, u8)> =
-        image.absolute.range(stored..stored + size).map(|(at, w)| (*at, *w)).collect();
+        image.absolute.range(stored..end).map(|(at, w)| (*at, *w)).collect();
     for (at, width) in moved {
         image.absolute.remove(&at);
         image.absolute.insert(at - stored, width);
