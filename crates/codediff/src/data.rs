@@ -229,8 +229,8 @@ fn variable<'a>(
             false => Err(Reason::Unresolved { offset }),
         };
     }
-    // The address of a table without its first elements can be that of another variable, and the
-    // address of an end is that of the next one.
+    // The address of a table without its first elements can belong to another variable, and the
+    // address of an end belongs to the next one.
     let is_at_edge = old.extent - old.offset <= EDGE || new.extent - new.offset <= EDGE;
     if how == Use::Table && is_at_edge {
         let next = |one: Location<'a>| one.to(one.begin() + one.extent);
@@ -256,7 +256,7 @@ fn variable<'a>(
     let size = old.extent.max(new.extent);
     let result = content(targets, [old, new], size, offset);
     if result.is_err() {
-        // What was found equal meanwhile may have assumed that this is equal.
+        // Data found equal since then may have assumed that this is equal.
         for pair in targets.assumed.split_off(begin) {
             targets.data.remove(&pair);
         }

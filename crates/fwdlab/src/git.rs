@@ -33,7 +33,9 @@ pub(crate) fn git_free(mut command: Command) -> Command {
 /// Returns git's output, or its complaint as the error.
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = git_free(Command::new("git"));
-    command.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
+    let plain = ["core.hooksPath=/dev/null", "commit.gpgSign=false", "log.showSignature=false"];
+    command.arg("-C").arg(directory).args(plain.iter().flat_map(|one| ["-c", one]));
+    command.args(arguments);
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => "there is no git\n  next step: install it".to_owned(),
         _ => format!("git can't be started: {error}"),

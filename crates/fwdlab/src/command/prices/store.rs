@@ -131,7 +131,7 @@ pub(in crate::command) struct Stored {
     pub(in crate::command) list: PriceList,
     /// Features that could not be counted this time, with the number of attempts and the last
     /// reason.
-    pub(super) failures: BTreeMap<String, (u32, String)>,
+    pub(in crate::command) failures: BTreeMap<String, (u32, String)>,
 }
 
 /// Attempts to count a feature.

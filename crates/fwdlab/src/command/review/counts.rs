@@ -76,6 +76,9 @@ impl Counter {
                 let progress = Progress::new(missing);
                 prices::measure(subject, options, traffic, features, &mut stored, &progress)?;
             }
+            if let Some((name, (_, why))) = stored.failures.first_key_value() {
+                anyhow::bail!("{name}: {why}");
+            }
             counts.push(stored.list.boots.last().map(|plain| plain.first.clone()));
             counts.extend(features.iter().map(
                 |feature| match &stored.list.row(feature)?.outcome {

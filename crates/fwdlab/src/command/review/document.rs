@@ -47,7 +47,7 @@ fn builds(review: &Review) -> Block {
         table = table.numbers(profile.clone(), move |step| {
             step.counted()
                 .get(at)
-                .and_then(exact)
+                .and_then(|one| exact(one.as_ref()?))
                 .map_or(Cell::text("-"), |exact| signed(exact.difference))
         });
     }
@@ -56,6 +56,7 @@ fn builds(review: &Review) -> Block {
 
 fn result(step: &Step) -> &'static str {
     match &step.outcome {
+        Outcome::Equal { failure: Some(_), .. } => "not counted",
         Outcome::Equal { moved: 0, .. } => "equal code",
         Outcome::Equal { .. } => "equal code at other addresses",
         Outcome::Changed { failure: Some(_), .. } => "not counted",
@@ -72,13 +73,16 @@ fn signed(value: f64) -> Cell {
 fn details(review: &Review, step: &Step) -> Option<Block> {
     let mut blocks = Vec::new();
     match &step.outcome {
-        Outcome::Equal { counted, .. } => {
+        Outcome::Equal { counted, failure, .. } => {
+            if let Some(why) = failure {
+                blocks.push(Block::remark(Remark::Warning, format!("It was not counted: {why}")));
+            }
             // Only of interest if the counts contradict.
             let differs = |exact: &Exact| {
                 exact.functions.as_ref().is_some_and(|found| !found.differing.is_empty())
             };
-            if !counted.iter().filter_map(exact).any(differs) {
-                return None;
+            if !counted.iter().flatten().filter_map(exact).any(differs) {
+                return failure.is_some().then(|| section(review, step, blocks));
             }
             let text = "The code is equal, but the counts differ: by what code outside of these \
                         functions writes, or because counts repeat less well than usual.";
@@ -97,15 +101,18 @@ fn details(review: &Review, step: &Step) -> Option<Block> {
             blocks.push(code(review, functions));
         }
     }
-    let title =
-        format!("{}, compared with {}", review.builds[step.build], review.builds[step.before]);
-    Some(Block::section(title, blocks))
+    Some(section(review, step, blocks))
+}
+
+fn section(review: &Review, step: &Step, blocks: Vec<Block>) -> Block {
+    let (build, before) = (&review.builds[step.build], &review.builds[step.before]);
+    Block::section(format!("{build}, compared with {before}"), blocks)
 }
 
 /// Comparisons by counts.
-fn comparisons(counted: &[Compared]) -> Block {
+fn comparisons(counted: &[Option<Compared>]) -> Block {
     let rows: Vec<(&Compared, &Exact)> =
-        counted.iter().filter_map(|compared| Some((compared, exact(compared)?))).collect();
+        counted.iter().flatten().filter_map(|one| Some((one, exact(one)?))).collect();
     Table::of(&rows)
         .words("packets", |(compared, _)| Cell::text(compared.label.as_str()))
         .words("verdict", |(_, exact)| {
@@ -117,9 +124,9 @@ fn comparisons(counted: &[Compared]) -> Block {
 }
 
 /// Functions whose counts differ, for each profile.
-fn by_function(counted: &[Compared]) -> Vec<Block> {
+fn by_function(counted: &[Option<Compared>]) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for compared in counted {
+    for compared in counted.iter().flatten() {
         let Some(found) = exact(compared).and_then(|exact| exact.functions.as_ref()) else {
             continue;
         };
@@ -179,7 +186,7 @@ fn conclusion(review: &Review) -> String {
     if failed > 0 {
         text += &format!(" {failed} could not be built.");
     }
-    for compared in &review.ends {
+    for compared in review.ends.iter().flatten() {
         if let Some(exact) = exact(compared) {
             text += &format!(
                 " {}: {:+.1} instructions per packet ({:+.2} %).",

@@ -63,6 +63,17 @@ impl Range {
         let repository = arguments.repo.canonicalize().map_err(|error| {
             CliError::Mistake(format!("--repo {}: {error}", arguments.repo.display()))
         })?;
+        let repository = match git(&repository, &["rev-parse", "--show-toplevel"]) {
+            Ok(root) => PathBuf::from(root),
+            // A bare one.
+            Err(_) => repository,
+        };
+        if let Some((first, last)) = ends
+            && (first.is_empty() || last.starts_with('.'))
+        {
+            let why = format!("{text}: not a range of commits\n  next step: write BASE..HEAD");
+            return Err(CliError::Mistake(why).into());
+        }
         let base = ends.map_or(arguments.base.as_str(), |(base, _)| base);
         let base = git::commit(&repository, base)
             .map_err(|why| CliError::Mistake(format!("{base}: {why}")))?;
@@ -78,7 +89,7 @@ impl Range {
             None => cache.join("review"),
         };
         let words = arguments.build.as_deref().unwrap_or_default();
-        let build = format!("{words}\0{}", config.as_deref().unwrap_or(SMALL));
+        let build = format!("{words}\0{}\0{}", config.as_deref().unwrap_or(SMALL), compiler());
         let directory = git::directory(&parent, &repository, &build);
         fs::create_dir_all(directory.join("kernels"))
             .with_context(|| directory.display().to_string())?;
@@ -88,7 +99,7 @@ impl Range {
         let clone = git::borrow(&repository, &range.directory).map_err(CliError::Environment)?;
         let last = match ends {
             Some((_, last)) => {
-                let last = if last.is_empty() { "HEAD" } else { last.trim_start_matches('.') };
+                let last = if last.is_empty() { "HEAD" } else { last };
                 git::commit(&repository, last)
                     .map_err(|why| CliError::Mistake(format!("{last}: {why}")))?
             }
@@ -184,7 +195,7 @@ impl Range {
     /// Builds the commit in the worktree; the reason if it does not build.
     fn build(&self, commit: &str) -> Result<Result<(), String>> {
         let tree = self.tree();
-        let log = self.directory.join("log");
+        let log = self.directory.join(format!("{}.log", short(commit)));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
         let run = |words: &[&str]| -> Result<bool> {
             let mut command = git_free(Command::new(words[0]));
@@ -240,6 +251,15 @@ impl Range {
     }
 }
 
+/// The compiler's version, and settings of the environment that change builds of Linux.
+fn compiler() -> String {
+    let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let version = Command::new(name).arg("--version").stdin(Stdio::null()).output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let settings = ["LLVM", "KCFLAGS", "KCPPFLAGS"].map(|name| std::env::var(name).ok());
+    format!("{:?} {settings:?}", version.unwrap_or_default().lines().next())
+}
+
 /// Locks a directory of builds.
 fn lock(directory: &Path) -> Result<File> {
     let path = directory.join("lock");
@@ -278,8 +298,12 @@ fn list(tree: &Path, base: &str, last: &str) -> Result<Vec<(String, String)>> {
     let log = [git(tree, &["log", "-1", format, base]), git(tree, &list)];
     let log = log.into_iter().collect::<Result<Vec<String>, String>>();
     let log = log.map_err(CliError::Environment)?.join("\n");
-    let line = |line: &str| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
-    Ok(log.lines().filter_map(line).collect())
+    // A subject can be empty.
+    let line = |line: &str| {
+        let (commit, subject) = line.split_once(' ').unwrap_or((line, ""));
+        (commit.to_owned(), subject.to_owned())
+    };
+    Ok(log.lines().filter(|line| !line.is_empty()).map(line).collect())
 }
 
 /// Deletes the oldest kernels while there are too many; never `last`.

@@ -132,7 +132,7 @@ pub(super) struct Review {
     /// Each build after the first.
     pub(super) steps: Vec<Step>,
     /// The last counted build with the first, by profile; empty if only one was counted.
-    pub(super) ends: Vec<Compared>,
+    pub(super) ends: Vec<Option<Compared>>,
     /// Profiles in which the steps do not add up to the difference of the ends: the sum of the
     /// steps, and that difference.
     pub(super) gaps: Vec<(String, f64, f64)>,
@@ -156,14 +156,17 @@ pub(super) enum Outcome {
         functions: usize,
         moved: usize,
         /// Comparisons by counts, if they were requested all the same.
-        counted: Vec<Compared>,
+        counted: Vec<Option<Compared>>,
+        /// The reason if it could not be counted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
     /// Some functions differ.
     Changed {
         /// Functions that differ, with the reason.
         functions: Vec<ChangedFunction>,
         /// Comparisons by counts, by profile; empty if the build could not be counted.
-        counted: Vec<Compared>,
+        counted: Vec<Option<Compared>>,
         /// The reason if it could not be counted.
         #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
@@ -184,22 +187,22 @@ pub(super) struct ChangedFunction {
 impl Review {
     /// All comparisons by counts.
     pub(super) fn comparisons(&self) -> impl Iterator<Item = &Compared> {
-        self.steps.iter().flat_map(|step| step.counted()).chain(&self.ends)
+        self.steps.iter().flat_map(|step| step.counted()).chain(&self.ends).flatten()
     }
 
     /// True if each build was built, and counted where that was necessary.
     pub(super) fn is_complete(&self) -> bool {
         self.steps.iter().all(|step| match &step.outcome {
-            Outcome::Equal { .. } => true,
-            Outcome::Changed { failure, .. } => failure.is_none(),
+            Outcome::Equal { failure, .. } | Outcome::Changed { failure, .. } => failure.is_none(),
             Outcome::NotBuilt { .. } => false,
         })
     }
 }
 
 impl Step {
-    /// Comparisons by counts, by profile; empty if it was not counted.
-    pub(super) fn counted(&self) -> &[Compared] {
+    /// Comparisons by counts, by profile (`None` if one of both builds lacks its feature); empty if
+    /// it was not counted.
+    pub(super) fn counted(&self) -> &[Option<Compared>] {
         match &self.outcome {
             Outcome::Equal { counted, .. } | Outcome::Changed { counted, .. } => counted,
             Outcome::NotBuilt { .. } => &[],
@@ -238,6 +241,8 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
     let mut names = executed(&first.counts);
     let functions = names.len();
     let mut last: Option<Counted> = None;
+    // After a build that could not be counted it is unknown which functions packets execute.
+    let mut is_unknown = false;
     let mut steps = Vec::new();
     let compared = |a: &Counted, b: &Counted| comparisons(a, b, &labels, &profiles, margin);
     for build in 1..labels.len() {
@@ -257,21 +262,34 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
         let is_equal = changed.is_empty();
         let mut counted = Vec::new();
         let mut failure = None;
-        if !is_equal || verify {
+        if !is_equal || verify || is_unknown {
             // Counts show their own progress.
             drop(stage);
             match source.count(build) {
                 Ok(counts) => {
                     let now = Counted { build, counts };
                     counted = compared(last.as_ref().unwrap_or(&first), &now);
-                    names = executed(&now.counts);
+                    // A build without a feature executes none of its functions.
+                    let is_whole = now.counts.iter().all(Option::is_some);
+                    let of_now = executed(&now.counts);
+                    match is_whole {
+                        true => names = of_now,
+                        false => names.extend(of_now),
+                    }
+                    is_unknown = false;
                     last = Some(now);
                 }
-                Err(error) => failure = Some(format!("{error:#}")),
+                Err(error) => {
+                    is_unknown = true;
+                    failure = Some(format!("{error:#}"));
+                }
             }
         }
         let outcome = match is_equal {
-            true => Outcome::Equal { functions: found.equal.len(), moved: found.moved, counted },
+            true => {
+                let (functions, moved) = (found.equal.len(), found.moved);
+                Outcome::Equal { functions, moved, counted, failure }
+            }
             false => Outcome::Changed { functions: changed, counted, failure },
         };
         steps.push(Step { build, before: before.0, outcome });
@@ -300,7 +318,7 @@ fn comparisons(
     labels: &[String],
     profiles: &[String],
     margin: f64,
-) -> Vec<Compared> {
+) -> Vec<Option<Compared>> {
     let compare = |(profile, (old, new)): (usize, (&Option<Executed>, &Option<Executed>))| {
         let (old, new) = (old.as_ref()?, new.as_ref()?);
         let outcome = compare_executed(&[old], &[new], margin, Repetition::Bursts);
@@ -310,20 +328,19 @@ fn comparisons(
         };
         Some(Compared::counted((a.build, label(a.build)), (b.build, label(b.build)), outcome))
     };
-    a.counts.iter().zip(&b.counts).enumerate().filter_map(compare).collect()
+    a.counts.iter().zip(&b.counts).enumerate().map(compare).collect()
 }
 
 /// Profiles in which the steps do not add up to the difference of the ends.
-fn gaps(steps: &[Step], ends: &[Compared], profiles: &[String]) -> Vec<(String, f64, f64)> {
-    // A profile can be absent from some builds.
-    let is_whole = |counted: &[Compared]| counted.is_empty() || counted.len() == profiles.len();
-    if !is_whole(ends) || !steps.iter().all(|step| is_whole(step.counted())) {
-        return Vec::new();
-    }
-    let gap = |(at, end): (usize, &Compared)| {
-        let difference = exact(end)?.difference;
-        let of_steps = steps.iter().filter_map(|step| exact(step.counted().get(at)?));
-        let sum: f64 = of_steps.map(|exact| exact.difference).sum();
+fn gaps(steps: &[Step], ends: &[Option<Compared>], profiles: &[String]) -> Vec<(String, f64, f64)> {
+    let gap = |(at, end): (usize, &Option<Compared>)| {
+        let difference = exact(end.as_ref()?)?.difference;
+        let counted = steps.iter().filter(|step| !step.counted().is_empty());
+        // A profile can be absent from some builds: then there is no sum.
+        let of_steps: Option<Vec<f64>> = counted
+            .map(|step| Some(exact(step.counted().get(at)?.as_ref()?)?.difference))
+            .collect();
+        let sum: f64 = of_steps?.iter().sum();
         ((sum - difference).abs() > SUM).then(|| (profiles[at].clone(), sum, difference))
     };
     ends.iter().enumerate().filter_map(gap).collect()

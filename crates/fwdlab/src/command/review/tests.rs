@@ -134,6 +134,18 @@ fn build_that_does_not_boot_is_reported_and_the_next_is_compared() {
 }
 
 #[test]
+fn equal_build_after_an_uncounted_one_is_counted() {
+    let (first, second) = (costs(100.0, 50.0, 1.0), costs(110.0, 50.0, 1.0));
+    let mut source = fake(vec![first, second.clone(), second]);
+    source.dead = Some(1);
+    let found = reviewed(&mut source);
+    assert_eq!(source.counted, [0, 2]);
+    assert!(matches!(found.steps[1].outcome, Outcome::Equal { .. }));
+    assert_eq!(found.steps[1].counted().len(), 1);
+    assert_eq!(exit(&found, Some(FailOn::Worse)), Exit::Difference);
+}
+
+#[test]
 fn review_with_verify_counts_every_build() {
     let mut source = fake(vec![costs(100.0, 50.0, 1.0), costs(100.0, 50.0, 2.0)]);
     let found = review(&mut source, 0.02, true).unwrap();
