@@ -3,7 +3,7 @@
 use crate::build::Build;
 use crate::data::Targets;
 use crate::function::{self, Function, Step};
-use crate::image::{Location, Patch};
+use crate::image::{Alternative, Jump, Location, Patch};
 use crate::reason::Reason;
 use crate::reference::{Reference, Use};
 
@@ -191,28 +191,26 @@ impl<'a> Comparer<'a> {
     }
 
     fn patches(&mut self, old: &Function<'a>, new: &Function<'a>) -> Result<(), Reason> {
-        let list = |function: &Function<'a>| -> Vec<(u64, Patch)> {
+        let list = |function: &Function<'a>| -> Vec<(u64, &'a Patch)> {
             let begin = function.begin();
             let range = begin..begin + function.location.extent;
             let found = function.location.image.patches.range(range);
-            found.flat_map(|(at, list)| list.iter().map(move |one| (at - begin, *one))).collect()
+            found.flat_map(|(at, list)| list.iter().map(move |one| (at - begin, one))).collect()
         };
         let (a, b) = (list(old), list(new));
         if a.len() != b.len() {
             return Err(Reason::Patch { offset: a.first().map_or(0, |(offset, _)| *offset) });
         }
-        for ((at, one), (other_at, other)) in a.into_iter().zip(b) {
-            let differs = Reason::Patch { offset: at };
+        for ((offset, one), (other_offset, other)) in a.into_iter().zip(b) {
+            let functions = [old, new];
             match (one, other) {
-                _ if at != other_at => return Err(differs),
-                (Patch::Alternative { .. }, Patch::Alternative { .. }) => {
-                    self.alternative([old, new], [one, other], differs)?;
+                _ if offset != other_offset => return Err(Reason::Patch { offset }),
+                (Patch::Alternative(a), Patch::Alternative(b)) => {
+                    self.alternative(functions, [a, b], offset)?;
                 }
-                (Patch::Constant { name: a }, Patch::Constant { name: b }) if a == b => {}
-                (Patch::Jump { .. }, Patch::Jump { .. }) => {
-                    self.jump([old, new], [one, other], differs)?;
-                }
-                _ => return Err(differs),
+                (Patch::Jump(a), Patch::Jump(b)) => self.jump(functions, [a, b], offset)?,
+                (Patch::Constant(a), Patch::Constant(b)) if a == b => {}
+                _ => return Err(Reason::Patch { offset }),
             }
         }
         Ok(())
@@ -221,51 +219,32 @@ impl<'a> Comparer<'a> {
     fn alternative(
         &mut self,
         functions: [&Function<'a>; 2],
-        patches: [Patch; 2],
-        differs: Reason,
+        [old, new]: [&Alternative; 2],
+        offset: u64,
     ) -> Result<(), Reason> {
-        let fields = |patch| match patch {
-            Patch::Alternative { when, length, code, code_length } => {
-                Some(((when, length, code_length), code))
-            }
-            _ => None,
+        let key = |one: &Alternative| (one.when, one.length, one.code_length);
+        let decode = |function: &Function<'a>, one: &Alternative| {
+            function::decode(function.location.image, one.code, u64::from(one.code_length))
         };
-        let (Some((old, old_code)), Some((new, new_code))) =
-            (fields(patches[0]), fields(patches[1]))
-        else {
-            return Err(differs);
-        };
-        if old != new {
-            return Err(differs);
+        match (decode(functions[0], old), decode(functions[1], new)) {
+            (Some(a), Some(b)) if key(old) == key(new) => self.code(functions, [&a, &b]),
+            _ => Err(Reason::Patch { offset }),
         }
-        let decode = |n: usize, at, length: u8| {
-            function::decode(functions[n].location.image, at, u64::from(length))
-        };
-        let steps = [decode(0, old_code, old.2), decode(1, new_code, new.2)];
-        let [Some(old), Some(new)] = steps else { return Err(differs) };
-        self.code(functions, [&old, &new])
     }
 
     fn jump(
         &mut self,
         functions: [&Function<'a>; 2],
-        patches: [Patch; 2],
-        differs: Reason,
+        [old, new]: [&Jump; 2],
+        offset: u64,
     ) -> Result<(), Reason> {
-        let [
-            Patch::Jump { target: old, key: old_key, is_likely: old_likely },
-            Patch::Jump { target: new, key: new_key, is_likely: new_likely },
-        ] = patches
-        else {
-            return Err(differs);
-        };
-        let offset = |n: usize, target: u64| target.wrapping_sub(functions[n].begin());
-        if offset(0, old) != offset(1, new) || old_likely != new_likely {
-            return Err(differs);
+        if old.is_likely != new.is_likely {
+            return Err(Reason::Patch { offset });
         }
-        let keys = [functions[0].location.to(old_key), functions[1].location.to(new_key)];
-        let [Some(old), Some(new)] = keys else { return Err(differs) };
-        let offset = functions[0].location.offset;
-        self.targets.compare([old, new], Use::Access(KEY), offset)
+        let refer = |target, how| Reference { field: (0, 0), target, how };
+        let targets = [old.target, new.target].map(|target| refer(target, Use::Branch));
+        self.reference(functions, targets, offset)?;
+        let keys = [old.key, new.key].map(|key| refer(key, Use::Access(KEY)));
+        self.reference(functions, keys, offset)
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Targets<'a> {
             (Kind::Text | Kind::Undefined, _) | (_, Kind::Text | Kind::Undefined) => {
                 Err(names(old, new))
             }
-            _ => compare(self, [old, new], how, offset),
+            _ => data(self, [old, new], how, offset),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Targets<'a> {
 }
 
 /// Compares the data at two locations.
-fn compare<'a>(
+fn data<'a>(
     targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     how: Use,
@@ -124,7 +124,7 @@ fn compare<'a>(
             };
         }
         if let Use::Access(size) = how
-            && is_anonymous(old, new)
+            && is_elsewhere(old, new)
             && let Some(result) = constant([old, new], size)
         {
             return result;
@@ -149,8 +149,9 @@ fn quoted(old: &[u8], new: &[u8]) -> Reason {
     Reason::Target { names: [quoted(old), quoted(new)] }
 }
 
-/// True if the locations can't belong to variables of the same name.
-fn is_anonymous(old: Location<'_>, new: Location<'_>) -> bool {
+/// True if the locations belong to different variables, or to no variable: constants of the compiler
+/// are behind any symbol.
+fn is_elsewhere(old: Location<'_>, new: Location<'_>) -> bool {
     old.symbol != new.symbol || old.offset != new.offset
 }
 
@@ -182,14 +183,14 @@ fn constant([old, new]: [Location<'_>; 2], size: u64) -> Option<Result<(), Reaso
     Some(if a == b { Ok(()) } else { Err(names(old, new)) })
 }
 
-/// Compares two tables of addresses without names, as compilers make them for `switch`; `None` if
-/// they are not ones.
+/// Compares two tables of code addresses without names, as compilers make them for `switch`; `None`
+/// for other data.
 fn table<'a>(
     targets: &mut Targets<'a>,
     [old, new]: [Location<'a>; 2],
     offset: u64,
 ) -> Option<Result<(), Reason>> {
-    if !is_anonymous(old, new) {
+    if !is_elsewhere(old, new) {
         return None;
     }
     let pointer = |one: Location<'a>, at| one.image.pointer(one.address + at).filter(|p| p.1 == 8);
@@ -326,9 +327,7 @@ fn pointed<'a>(
     };
     let [old, new] = [targets.builds[0].resolve(old), targets.builds[1].resolve(new)];
     match (old.section.kind, new.section.kind) {
-        (Kind::ReadOnly, Kind::ReadOnly) => {
-            compare(targets, [old, new], Use::Address, offset).is_ok()
-        }
+        (Kind::ReadOnly, Kind::ReadOnly) => data(targets, [old, new], Use::Address, offset).is_ok(),
         _ => targets.named(old, new).is_ok(),
     }
 }

@@ -47,21 +47,33 @@ pub(crate) struct Symbol {
 }
 
 /// A patch of the code at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Patch {
-    /// Other instructions if the processor has a feature, or lacks it.
-    Alternative {
-        /// Feature and flags, and the length of the replaced code.
-        when: u32,
-        length: u8,
-        /// Address and length of the new code.
-        code: u64,
-        code_length: u8,
-    },
-    /// A jump that a static key switches on and off.
-    Jump { target: u64, key: u64, is_likely: bool },
-    /// A constant that the boot computes: a hash of its name.
-    Constant { name: u64 },
+    Alternative(Alternative),
+    Jump(Jump),
+    /// A constant that the boot computes, by its name.
+    Constant(String),
+}
+
+/// Other instructions if the processor has a feature, or lacks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Alternative {
+    /// Feature and flags.
+    pub(crate) when: u32,
+    /// Bytes of the replaced code.
+    pub(crate) length: u8,
+    /// Address and bytes of the new code.
+    pub(crate) code: u64,
+    pub(crate) code_length: u8,
+}
+
+/// A jump that a static key switches on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Jump {
+    pub(crate) target: u64,
+    /// Address of the key.
+    pub(crate) key: u64,
+    pub(crate) is_likely: bool,
 }
 
 /// A kernel or a module.

@@ -6,7 +6,7 @@
 //! called.
 
 use crate::error::CodeError;
-use crate::image::{Image, Kind, Patch};
+use crate::image::{Alternative, Image, Jump, Kind, Patch};
 use std::collections::BTreeMap;
 
 /// Layouts of `struct alt_instr` (arch/x86/include/asm/alternative.h of Linux): bytes of an entry,
@@ -61,7 +61,7 @@ fn alternative(image: &Image, at: u64, when_size: u64) -> Option<(u64, Patch)> {
     let (length, code_length) = (lengths[0], lengths[1]);
     // An entry without new code may point anywhere.
     let is_valid = is_code(place) && length > 0 && (code_length == 0 || is_code(code));
-    is_valid.then_some((place, Patch::Alternative { when, length, code, code_length }))
+    is_valid.then_some((place, Patch::Alternative(Alternative { when, length, code, code_length })))
 }
 
 fn jumps(image: &Image) -> Vec<(u64, Patch)> {
@@ -79,8 +79,8 @@ fn jumps(image: &Image) -> Vec<(u64, Patch)> {
         let target = (at + 4).wrapping_add_signed(i64::from(image.word(at + 4)?));
         let key = i64::from_le_bytes(image.bytes(at + 8, 8)?.try_into().ok()?);
         let key = (at + 8).wrapping_add_signed(key);
-        let jump = Patch::Jump { target, key: key & !KEY_FLAGS, is_likely: key & 1 != 0 };
-        Some((place, jump))
+        let jump = Jump { target, key: key & !KEY_FLAGS, is_likely: key & 1 != 0 };
+        Some((place, Patch::Jump(jump)))
     };
     let number = end.saturating_sub(begin) / JUMP;
     (0..number).map_while(|number| entry(begin + number * JUMP)).collect()
@@ -90,14 +90,10 @@ fn constants(image: &Image) -> Vec<(u64, Patch)> {
     let is_list = |name: &str| CONSTANTS.iter().any(|begin| name.starts_with(begin));
     let lists = image.sections.iter().filter(|section| is_list(&section.name));
     let places = lists.flat_map(|section| {
-        // FNV-1a (Fowler, Noll and Vo 1991).
-        let name = section.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
         let entries = (section.address..section.address + section.size).step_by(4);
         entries.filter_map(move |at| {
             let place = at.wrapping_add_signed(i64::from(image.word(at)?));
-            Some((place, Patch::Constant { name }))
+            Some((place, Patch::Constant(section.name.clone())))
         })
     });
     places.collect()

@@ -106,17 +106,22 @@ fn immediate(
             let target = instruction.immediate(instruction.op_count() - 1);
             // Compilers load other positive constants with the shorter form for 32 bits.
             let is_certain = instruction.code() == Code::Mov_rm64_imm32;
-            is_per_cpu(image, target, is_certain).then_some(Reference { field, target, how })
+            // Other instructions have large constants more often than addresses of per-CPU data.
+            let can_be_one = is_certain || image.names(target).next().is_some();
+            (can_be_one && is_per_cpu(image, target, is_certain)).then_some(Reference {
+                field,
+                target,
+                how,
+            })
         }
         _ => None,
     }
 }
 
-/// True if a number without relocation is the address of per-CPU data: the linker resolves these
-/// addresses until Linux 6.14. Unless it is certain that it is no other constant, it must be the
-/// beginning of a variable. A constant that happens to be one is compared by that variable's name,
-/// so it can seem changed, but not equal.
+/// True if a number without relocation can be the address of per-CPU data: the linker resolves these
+/// addresses until Linux 6.14. A constant that happens to be one is compared by that variable's
+/// name, so it can seem changed, but not equal.
 fn is_per_cpu(image: &Image, target: u64, is_certain: bool) -> bool {
     image.section(target).is_some_and(|section| section.name == PER_CPU)
-        && (is_certain || (target >= PAGE && image.names(target).next().is_some()))
+        && (is_certain || target >= PAGE)
 }

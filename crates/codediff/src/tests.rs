@@ -133,6 +133,61 @@ fn compare_other_table_or_initial_value_is_data() {
 }
 
 #[test]
+fn compare_structure_that_begins_with_the_same_string_is_data() {
+    let with = |last: u8| {
+        let mut program = program();
+        program.read_only[1].1 = [b"name\0\0\0".as_slice(), &[last]].concat();
+        program.build()
+    };
+    let found = compare(&with(1), &with(2), NAMES);
+    let reason = Reason::Data { name: "table".to_owned(), offset: 7 };
+    assert_eq!(found.changed, [Change { function: "lookup".to_owned(), reason }]);
+}
+
+#[test]
+fn compare_function_that_runs_on_into_another_is_target() {
+    let open = |behind: &'static str| {
+        let mut program = program();
+        program.text[1].items.pop();
+        program.text.insert(2, function(behind, vec![bytes(&[0xc3])]));
+        program.build()
+    };
+    assert!(compare(&open("part"), &open("part"), NAMES).changed.is_empty());
+    let found = compare(&open("part"), &open("inserted"), NAMES);
+    let names = ["part".to_owned(), "inserted".to_owned()];
+    assert_eq!(found.changed[0].reason, Reason::Target { names });
+}
+
+#[test]
+fn compare_static_call_of_another_function_is_data() {
+    let with = |function_called: u8| {
+        let mut program = program();
+        program.text[1].items[1] = Item::Call("__SCT__hook");
+        program.text.push(function("__SCT__hook", vec![bytes(&[0xc3])]));
+        program.data.push(("__SCK__hook", vec![function_called; 16]));
+        program.build()
+    };
+    assert!(compare(&with(1), &with(1), NAMES).changed.is_empty());
+    let found = compare(&with(1), &with(2), NAMES);
+    assert!(matches!(&found.changed[0].reason, Reason::Data { name, .. } if name == "__SCK__hook"));
+}
+
+#[test]
+fn compare_data_that_refers_to_changed_data_is_never_equal() {
+    // Each of two tables refers to the other; the second one changes behind its reference.
+    let with = |last: u8| {
+        let mut program = program();
+        program.read_only[1].1 = vec![0; 8];
+        program.read_only[0].1 = [vec![0; 8], vec![last; 4]].concat();
+        program.text[1].items[4] = Item::Address("unused");
+        program.build_with_pointers(&[("table", "unused"), ("unused", "table")])
+    };
+    assert!(compare(&with(1), &with(1), NAMES).changed.is_empty());
+    let changed = compare(&with(1), &with(2), NAMES).changed;
+    assert_eq!(changed.len(), NAMES.len(), "{changed:?}");
+}
+
+#[test]
 fn compare_exchanged_functions_of_one_name_is_changed() {
     let two = |first: &'static str, second: &'static str| {
         let mut program = program();

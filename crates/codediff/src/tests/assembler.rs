@@ -1,7 +1,7 @@
 //! Assembles small programs into builds.
 
 use crate::build::Build;
-use crate::image::{Image, Kind, Patch, Section, Symbol};
+use crate::image::{Alternative, Image, Jump, Kind, Patch, Section, Symbol};
 use std::collections::BTreeMap;
 
 /// Part of a function.
@@ -55,10 +55,25 @@ impl Program {
     ) -> Build {
         let mut image = self.image();
         let at = |name: &str| image.address(name).unwrap();
-        let jump = Patch::Jump { target: at(target), key: at(key), is_likely: false };
+        let jump = Jump { target: at(target), key: at(key), is_likely: false };
         let code = at(replacement);
-        let alternative = Patch::Alternative { when: 7, length: 1, code, code_length: 1 };
-        image.patches.insert(at(function), vec![jump, alternative]);
+        let alternative = Alternative { when: 7, length: 1, code, code_length: 1 };
+        image
+            .patches
+            .insert(at(function), vec![Patch::Jump(jump), Patch::Alternative(alternative)]);
+        Build::of(image)
+    }
+
+    /// Builds with the address of another variable at the beginning of some variables.
+    pub(super) fn build_with_pointers(&self, pointers: &[(&str, &str)]) -> Build {
+        let mut image = self.image();
+        for (from, to) in pointers {
+            let [at, target] = [from, to].map(|name| image.address(name).unwrap());
+            let section = image.sections.iter_mut().find(|section| section.contains(at)).unwrap();
+            let begin = (at - section.address) as usize;
+            section.bytes[begin..begin + 8].copy_from_slice(&target.to_le_bytes());
+            image.absolute.insert(at, 8);
+        }
         Build::of(image)
     }
 
