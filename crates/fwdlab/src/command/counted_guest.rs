@@ -1,9 +1,12 @@
 //! Guests whose instructions are counted: kernels by their names, boots, commands, counts.
 
+use super::compare::margin;
 use crate::error::CliError;
+use crate::verdict::FailOn;
 use crate::{signal, state_dir, value_enum};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, FromArgMatches};
 use fwdlab_bench::host::{Host, SshHost, SshSettings};
 use fwdlab_bench::testbed::vm::executed;
 use fwdlab_codediff::Build;
@@ -59,15 +62,9 @@ pub(crate) struct TrafficArguments {
 impl TrafficArguments {
     /// The default traffic of a family.
     pub(crate) fn of(family: Family) -> TrafficArguments {
-        TrafficArguments {
-            family,
-            frame_size: 64,
-            flows: 1000,
-            batch: 32,
-            packets: 1600,
-            bursts: 5,
-            nic: Model::Virtio,
-        }
+        let command = Self::augment_args(clap::Command::new("traffic"));
+        let defaults = Self::from_arg_matches(&command.get_matches_from(["traffic"]));
+        TrafficArguments { family, ..defaults.unwrap_or_else(|error| error.exit()) }
     }
 
     /// The options in words, by which stored counts are recognised.
@@ -93,6 +90,29 @@ impl TrafficArguments {
             has_answers: false,
             port_offset: 0,
         }
+    }
+}
+
+/// Judgement of kernels that were counted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JudgementArguments {
+    /// Difference that counts as equivalent, in per cent of the baseline's instructions [default:
+    /// 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// Exit with code 1 if a comparison with the baseline is worse, that is, the kernel executes
+    /// more instructions per packet than the margin allows
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+}
+
+/// Margin of equivalence without `--margin`, as a ratio.
+const MARGIN: f64 = 0.02;
+
+impl JudgementArguments {
+    /// Margin of equivalence as a ratio.
+    pub(crate) fn margin(&self) -> f64 {
+        self.margin.unwrap_or(MARGIN)
     }
 }
 

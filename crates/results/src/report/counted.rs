@@ -80,7 +80,7 @@ pub(crate) fn figures<'t, T>(
 }
 
 /// A table with one row per comparison, verdict first.
-pub fn verdicts(comparisons: &[Compared]) -> Block {
+pub fn verdicts<'c>(comparisons: impl IntoIterator<Item = &'c Compared>) -> Block {
     let of = |get: fn(&Exact) -> Cell| {
         move |compared: &Compared| exact(compared).map_or(Cell::None, get)
     };

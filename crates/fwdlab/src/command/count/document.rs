@@ -4,16 +4,12 @@ use super::findings::{Findings, Row};
 use super::graphs::GraphFile;
 use super::many;
 use crate::command::counted_guest::exact;
-use fwdlab_results::counts::{FunctionCount, SHOWN};
+use fwdlab_results::counts::{FunctionCount, NOT_TIME, SHOWN};
 use fwdlab_results::document::measure::INSTRUCTIONS_OF_KERNELS;
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
 use fwdlab_results::report::analysis::Compared;
 use fwdlab_results::report::counted;
-
-/// Limitation of all counts.
-const NOT_TIME: &str =
-    "Instructions are not time: caches, branches and contention between CPUs are not in them.";
 
 /// The document: totals, comparisons, functions, remarks.
 pub(super) fn document(findings: &Findings, functions: usize) -> Document<'_> {

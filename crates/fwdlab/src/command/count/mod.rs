@@ -14,8 +14,7 @@ mod many;
 mod misses;
 mod state;
 
-use super::compare::margin;
-use super::counted_guest::{self, Failed, GuestOptions, TrafficArguments};
+use super::counted_guest::{self, Failed, GuestOptions, JudgementArguments, TrafficArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
@@ -25,9 +24,6 @@ use findings::Findings;
 use fwdlab_vm::guest::CountOptions;
 use state::State;
 use std::path::PathBuf;
-
-/// Margin of equivalence without `--margin`, as a ratio.
-const MARGIN: f64 = 0.02;
 
 /// Count what forwarding a packet costs in a kernel of Linux or FreeBSD: instructions, by function.
 ///
@@ -101,14 +97,8 @@ pub(crate) struct Arguments {
     /// Number of functions to show
     #[arg(long, default_value_t = 25, value_name = "N")]
     functions: usize,
-    /// Difference that counts as equivalent, in per cent of the baseline's instructions [default:
-    /// 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = margin)]
-    margin: Option<f64>,
-    /// Exit with code 1 if a kernel (with a single kernel: a change) is worse than the baseline,
-    /// that is, executes more instructions per packet than the margin allows
-    #[arg(long, value_name = "WHAT")]
-    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    judgement: JudgementArguments,
     #[command(flatten)]
     form: FormArguments,
 }
@@ -120,7 +110,7 @@ impl Arguments {
             batch: self.traffic.batch,
             boots: self.boots,
             under: self.under.clone(),
-            margin: self.margin.unwrap_or(MARGIN),
+            margin: self.judgement.margin(),
         }
     }
 }
@@ -165,7 +155,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         std::fs::write(file, many::plot(&findings).wide).with_context(fail)?;
     }
     arguments.form.print(&document::document(&findings, arguments.functions))?;
-    Ok(exit(&findings, arguments.fail_on))
+    Ok(exit(&findings, arguments.judgement.fail_on))
 }
 
 /// Standard input of the commands; empty without `--input`.

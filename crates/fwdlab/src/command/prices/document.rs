@@ -6,6 +6,7 @@ use crate::command::counted_guest::exact;
 use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
+use fwdlab_results::report::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub(super) fn document(findings: &Findings) -> Document<'_> {
     if findings.kernels.len() > 1 {
         blocks.push(Block::section("Plain forwarding", vec![kernels(findings)]));
         blocks.extend(changes(findings));
+        let all = Block::section("All comparisons", vec![counted::verdicts(&findings.comparisons)]);
+        blocks.push(Block::Where(DetailLevel::Page, vec![all]));
     }
     blocks.extend(absent(findings));
     blocks.extend(doubts(findings));

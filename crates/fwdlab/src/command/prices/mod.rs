@@ -12,12 +12,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use super::compare::margin;
-use super::counted_guest::{self, Failed, GuestOptions, Subject, TrafficArguments};
+use super::counted_guest::{
+    self, Failed, GuestOptions, JudgementArguments, Subject, TrafficArguments,
+};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
-use crate::verdict::{self, FailOn};
+use crate::verdict;
 use anyhow::Result;
 pub(super) use catalogue::Feature;
 use document::FeatureList;
@@ -31,9 +32,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::PriceList;
 pub(super) use store::{Outcome, Stored};
-
-/// Margin of equivalence without `--margin`, as a ratio.
-const MARGIN: f64 = 0.02;
 
 /// Count what features of the forwarding path cost: firewall rules, NAT, tunnels, queueing
 /// disciplines, in instructions per packet.
@@ -80,14 +78,8 @@ pub(crate) struct Arguments {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     traffic: TrafficArguments,
-    /// Difference between kernels that counts as equivalent, in per cent of the baseline's
-    /// instructions [default: 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = margin)]
-    margin: Option<f64>,
-    /// Exit with code 1 if plain forwarding or a feature of a kernel is worse than in the first
-    /// kernel, that is, executes more instructions per packet than the margin allows
-    #[arg(long, value_name = "WHAT")]
-    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    judgement: JudgementArguments,
     #[command(flatten)]
     form: FormArguments,
 }
@@ -103,7 +95,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let cache = counted_guest::prepare()?;
     let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
     let features = features(arguments, system(&subjects)?)?;
-    if arguments.fail_on.is_some() && subjects.len() < 2 {
+    if arguments.judgement.fail_on.is_some() && subjects.len() < 2 {
         return Err(CliError::Mistake(
             "--fail-on compares kernels, and only one is given\n  next step: give the baseline \
              before it"
@@ -124,14 +116,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let options = GuestOptions { nic: arguments.traffic.nic, also, features: true, cache: &cache };
     let failed = measure_all(arguments, &subjects, options, &features, &mut stored);
     let lists: Vec<PriceList> = stored.into_iter().map(|stored| stored.list).collect();
-    let margin = arguments.margin.unwrap_or(MARGIN);
+    let margin = arguments.judgement.margin();
     let findings = Findings { failed, ..Findings::new(&lists, &features, margin) };
     if let (true, Some(first)) = (lists.iter().all(|l| l.boots.is_empty()), findings.failed.first())
     {
         return Err(CliError::Environment(format!("{}: {}", first.kernel, first.why)).into());
     }
     arguments.form.print(&document::document(&findings))?;
-    let exit = verdict::exit_of(findings.comparisons.iter(), arguments.fail_on);
+    let exit = verdict::exit_of(findings.comparisons.iter(), arguments.judgement.fail_on);
     Ok(match findings.failed.is_empty() {
         false if exit == Exit::Done => Exit::Environment,
         _ => exit,

@@ -89,6 +89,15 @@ fn prices_and_slopes_are_the_known_ones() {
     assert!(html.contains("What do 10 rules cost?") && html.contains("add $N"), "{html}");
 }
 
+#[test]
+fn comparisons_of_kernels_are_tests_in_ktap() {
+    let lists = [list("6.1", 1000.0), list("6.2", 1100.0)];
+    let found = Findings::new(&lists, &features(), 0.02);
+    let ktap = rendered(&document(&found), "ktap");
+    assert!(ktap.contains(&format!("1..{}\n", found.comparisons.len())), "{ktap}");
+    assert!(ktap.lines().any(|line| line.starts_with("not ok 1 6.2")), "{ktap}");
+}
+
 /// A function that is background in plain forwarding alone is part of the price, the scheduler's
 /// noise is not.
 #[test]

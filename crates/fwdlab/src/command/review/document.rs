@@ -2,12 +2,14 @@
 
 use super::steps::{ChangedFunction, Outcome, Review, Step, all_changed};
 use crate::command::counted_guest::exact;
-use fwdlab_results::counts::{Exact, FunctionDifference, NOT_TIME};
-use fwdlab_results::document::table::{Cell, Digits};
+use fwdlab_results::counts::{Exact, NOT_TIME};
+use fwdlab_results::document::judgement::Judgement;
+use fwdlab_results::document::table::Cell;
 use fwdlab_results::document::{Block, Document, Remark, Table};
 use fwdlab_results::report::analysis::Compared;
+use fwdlab_results::report::counted;
 
-/// Functions shown per build.
+/// Functions shown per build and profile.
 const FUNCTIONS: usize = 12;
 
 /// The document: a row per build, then each build that differs.
@@ -15,7 +17,8 @@ pub(super) fn document(review: &Review) -> Document<'_> {
     let mut blocks = vec![Block::remark(Remark::Caption, NOT_TIME), builds(review)];
     blocks.extend(review.steps.iter().filter_map(|step| details(review, step)));
     if review.steps.len() > 1 && !review.ends.is_empty() {
-        blocks.push(Block::section("First and last", vec![comparisons(&review.ends)]));
+        let verdicts = counted::verdicts(review.ends.iter().flatten());
+        blocks.push(Block::section("Last and first", vec![verdicts]));
     }
     blocks.extend(review.gaps.iter().map(|(profile, sum, difference)| {
         let text = format!(
@@ -33,35 +36,51 @@ pub(super) fn document(review: &Review) -> Document<'_> {
     }
 }
 
-/// A row per build after the first.
+/// A row per build after the first. A build with equal code is a passed test; comparisons by counts
+/// are tests of their own.
 fn builds(review: &Review) -> Block {
+    let has_subjects = review.builds.iter().any(|build| build.subject.is_some());
     let mut table = Table::of(&review.steps)
-        .words("build", |step: &Step| Cell::text(review.builds[step.build].as_str()))
-        .words("result", |step| Cell::text(result(step)))
-        .numbers("changed functions", |step| match &step.outcome {
+        .words("build", |step: &Step| Cell::text(review.builds[step.build].name.as_str()))
+        .words("subject", |step| {
+            review.builds[step.build].subject.as_deref().map_or(Cell::None, Cell::text)
+        })
+        .when(has_subjects)
+        .words("code", |step| Cell::text(result(step)))
+        .numbers("changed", |step| match &step.outcome {
             Outcome::Changed { functions, .. } => Cell::count(functions.len()),
-            Outcome::Equal { .. } => Cell::count(0_usize),
-            Outcome::NotBuilt { .. } => Cell::None,
-        });
+            _ => Cell::None,
+        })
+        .keys(&["changed_functions"])
+        .about("functions whose machine code differs");
     for (at, profile) in review.profiles.iter().enumerate() {
         table = table.numbers(profile.clone(), move |step| {
-            step.counted()
-                .get(at)
-                .and_then(|one| exact(one.as_ref()?))
-                .map_or(Cell::text("-"), |exact| signed(exact.difference))
+            let counted = step.counted().get(at).and_then(|one| exact(one.as_ref()?));
+            counted.map_or(Cell::None, |exact| signed(exact.difference))
         });
     }
-    table.set(|table| table.name = Some("builds")).block()
+    table
+        .with_words(|step, row| {
+            row.name = review.builds[step.build].name.clone();
+            row.judgement = match &step.outcome {
+                Outcome::Equal { failure: None, .. } => Some(Judgement::Pass),
+                Outcome::Changed { failure: None, .. } => None,
+                _ => Some(Judgement::Skip(result(step).to_owned())),
+            };
+        })
+        .set(|table| table.name = Some("builds"))
+        .block()
 }
 
 fn result(step: &Step) -> &'static str {
     match &step.outcome {
-        Outcome::Equal { failure: Some(_), .. } => "not counted",
-        Outcome::Equal { moved: 0, .. } => "equal code",
-        Outcome::Equal { .. } => "equal code at other addresses",
-        Outcome::Changed { failure: Some(_), .. } => "not counted",
-        Outcome::Changed { .. } => "counted",
         Outcome::NotBuilt { .. } => "not built",
+        Outcome::Equal { failure: Some(_), .. } | Outcome::Changed { failure: Some(_), .. } => {
+            "not counted"
+        }
+        Outcome::Equal { moved: 0, .. } => "equal",
+        Outcome::Equal { .. } => "equal, moved",
+        Outcome::Changed { .. } => "changed",
     }
 }
 
@@ -69,82 +88,46 @@ fn signed(value: f64) -> Cell {
     Cell::Values(format!("{value:+.1}").into(), vec![value.into()])
 }
 
-/// A build that differs, or that failed.
+/// A build that differs, or that failed; `None` for others.
 fn details(review: &Review, step: &Step) -> Option<Block> {
     let mut blocks = Vec::new();
+    let not_counted =
+        |why: &String| Block::remark(Remark::Warning, format!("It was not counted: {why}"));
     match &step.outcome {
         Outcome::Equal { counted, failure, .. } => {
-            if let Some(why) = failure {
-                blocks.push(Block::remark(Remark::Warning, format!("It was not counted: {why}")));
+            blocks.extend(failure.as_ref().map(not_counted));
+            if counted.iter().flatten().filter_map(exact).any(differs) {
+                let text = "The code is equal, but the counts differ: by data that other code \
+                            writes, or because counts repeat less well than usual.";
+                blocks.push(Block::remark(Remark::Warning, text));
+                blocks.extend(by_function(counted));
             }
-            // Only of interest if the counts contradict.
-            let differs = |exact: &Exact| {
-                exact.functions.as_ref().is_some_and(|found| !found.differing.is_empty())
-            };
-            if !counted.iter().flatten().filter_map(exact).any(differs) {
-                return failure.is_some().then(|| section(review, step, blocks));
-            }
-            let text = "The code is equal, but the counts differ: by what code outside of these \
-                        functions writes, or because counts repeat less well than usual.";
-            blocks.push(Block::remark(Remark::Warning, text));
-            blocks.extend(by_function(counted));
         }
         Outcome::NotBuilt { why } => blocks.push(Block::remark(Remark::Warning, why.as_str())),
         Outcome::Changed { functions, counted, failure } => {
-            if let Some(why) = failure {
-                blocks.push(Block::remark(Remark::Warning, format!("It was not counted: {why}")));
-            }
-            if !counted.is_empty() {
-                blocks.push(comparisons(counted));
+            blocks.extend(failure.as_ref().map(not_counted));
+            if counted.iter().any(Option::is_some) {
+                blocks.push(counted::verdicts(counted.iter().flatten()));
             }
             blocks.extend(by_function(counted));
             blocks.push(code(review, functions));
         }
     }
-    Some(section(review, step, blocks))
-}
-
-fn section(review: &Review, step: &Step, blocks: Vec<Block>) -> Block {
     let (build, before) = (&review.builds[step.build], &review.builds[step.before]);
-    Block::section(format!("{build}, compared with {before}"), blocks)
+    let subject = build.subject.as_ref().map_or(String::new(), |subject| format!(" ({subject})"));
+    let title = format!("{}{subject}, compared with {}", build.name, before.name);
+    (!blocks.is_empty()).then(|| Block::section(title, blocks))
 }
 
-/// Comparisons by counts.
-fn comparisons(counted: &[Option<Compared>]) -> Block {
-    let rows: Vec<(&Compared, &Exact)> =
-        counted.iter().flatten().filter_map(|one| Some((one, exact(one)?))).collect();
-    Table::of(&rows)
-        .words("packets", |(compared, _)| Cell::text(compared.label.as_str()))
-        .words("verdict", |(_, exact)| {
-            Cell::Verdict(exact.verdict.name().into(), exact.shown.clone())
-        })
-        .numbers("instructions", |(_, exact)| signed(exact.difference))
-        .numbers("change", |(_, exact)| Cell::number(exact.change, Digits::Signed(2)))
-        .block()
+/// True if a function differs.
+fn differs(exact: &Exact) -> bool {
+    exact.functions.as_ref().is_some_and(|found| !found.differing.is_empty())
 }
 
 /// Functions whose counts differ, for each profile.
-fn by_function(counted: &[Option<Compared>]) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for compared in counted.iter().flatten() {
-        let Some(found) = exact(compared).and_then(|exact| exact.functions.as_ref()) else {
-            continue;
-        };
-        if found.differing.is_empty() {
-            continue;
-        }
-        let shown = &found.differing[..found.differing.len().min(FUNCTIONS)];
-        let number = |value: f64| Cell::number(value, Digits::Decimals(1));
-        let table = Table::of(shown)
-            .words("function", |f: &FunctionDifference| Cell::text(f.name.as_str()))
-            .words("subsystem", |f| Cell::text(f.subsystem.as_str()))
-            .numbers("before", move |f| number(f.before))
-            .numbers("after", move |f| number(f.after))
-            .numbers("difference", |f| signed(f.difference))
-            .block();
-        blocks.push(Block::section(compared.label.clone(), vec![table]));
-    }
-    blocks
+fn by_function(counted: &[Option<Compared>]) -> impl Iterator<Item = Block> {
+    let differing = counted.iter().flatten().filter(|one| exact(one).is_some_and(differs));
+    differing.filter_map(|one| counted::functions_that_differ(one, FUNCTIONS)).flatten()
 }
 
 /// Functions whose machine code differs, with the first difference.
@@ -169,18 +152,16 @@ fn conclusion(review: &Review) -> String {
     let changed = count(|outcome| matches!(outcome, Outcome::Changed { .. }));
     let failed = review.steps.len() - equal - changed;
     let mut text = format!(
-        "Packets execute {} functions ({}). In {equal} of {} builds none of them changed",
-        review.functions,
+        "Packets ({}) execute {} functions. Their code is equal in {equal} of {} builds",
         review.profiles.join(", "),
+        review.functions,
         review.steps.len(),
     );
     match changed {
         0 => text += ".",
         _ => {
-            text += &format!(
-                "; {changed} changed {} functions and were counted.",
-                all_changed(&review.steps).len()
-            );
+            let functions = all_changed(&review.steps).len();
+            text += &format!(", and differs in {changed} ({functions} functions).");
         }
     }
     if failed > 0 {
@@ -189,8 +170,9 @@ fn conclusion(review: &Review) -> String {
     for compared in review.ends.iter().flatten() {
         if let Some(exact) = exact(compared) {
             text += &format!(
-                " {}: {:+.1} instructions per packet ({:+.2} %).",
+                " {} against {}: {:+.1} instructions per packet ({:+.2} %).",
                 compared.label,
+                compared.baseline_label,
                 exact.difference,
                 100.0 * exact.change
             );

@@ -13,8 +13,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use super::compare::margin;
-use super::counted_guest::{self, Subject};
+use super::counted_guest::{self, JudgementArguments, Subject};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
@@ -26,9 +25,6 @@ use fwdlab_vm::guest::System;
 use range::Range;
 use std::path::PathBuf;
 use steps::Review;
-
-/// Margin of equivalence without `--margin`, as a ratio.
-const MARGIN: f64 = 0.02;
 
 /// Find which builds of a kernel changed forwarding, and by how many instructions per packet.
 ///
@@ -88,14 +84,8 @@ pub(crate) struct Arguments {
     /// Directory of the stored counts, which `fwdlab prices` shares
     #[arg(long, value_name = "DIRECTORY", default_value = "results/prices")]
     out: PathBuf,
-    /// Difference that counts as equivalent, in per cent of the instructions of the build before
-    /// [default: 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = margin)]
-    margin: Option<f64>,
-    /// Exit with code 1 if a build is worse than the one before it, or the last than the first, that
-    /// is, executes more instructions per packet than the margin allows
-    #[arg(long, value_name = "WHAT")]
-    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    judgement: JudgementArguments,
     #[command(flatten)]
     form: FormArguments,
 }
@@ -111,7 +101,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         given => given.to_vec(),
     };
     let counter = Counter::new(&families, &arguments.only, &arguments.out, &cache)?;
-    let margin = arguments.margin.unwrap_or(MARGIN);
+    let margin = arguments.judgement.margin();
     let review = match Range::find(arguments, &cache)? {
         Some(range) => {
             let mut source = steps::Commits { range, counter, cache: &cache, code: None };
@@ -124,7 +114,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         }
     };
     arguments.form.print(&document::document(&review))?;
-    Ok(exit(&review, arguments.fail_on))
+    Ok(exit(&review, arguments.judgement.fail_on))
 }
 
 /// Finds kernels to review: at least two of Linux.

@@ -4,6 +4,7 @@
 //! what its commit touches. Their kernels are kept by commit.
 
 use super::Arguments;
+use super::steps::BuildName;
 use crate::error::CliError;
 use crate::git::{self, git, git_free, short};
 use anyhow::{Context, Result};
@@ -127,9 +128,12 @@ impl Range {
     }
 
     /// Names of the commits, with their subjects.
-    pub(super) fn labels(&self) -> Vec<String> {
-        let label = |(commit, subject): &(String, String)| format!("{} {subject}", short(commit));
-        self.commits.iter().map(label).collect()
+    pub(super) fn names(&self) -> Vec<BuildName> {
+        let name = |(commit, subject): &(String, String)| BuildName {
+            name: short(commit),
+            subject: Some(subject.clone()),
+        };
+        self.commits.iter().map(name).collect()
     }
 
     /// Applies a series to `base` in the worktree; returns the last commit.

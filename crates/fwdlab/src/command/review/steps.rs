@@ -22,7 +22,7 @@ pub(super) trait Source {
     /// Machine code of a build.
     type Code;
     /// Names of the builds.
-    fn labels(&self) -> Vec<String>;
+    fn names(&self) -> Vec<BuildName>;
     /// Names of the profiles.
     fn profiles(&self) -> Vec<String>;
     /// Loads the machine code of a build; the reason if it can't be built.
@@ -48,8 +48,9 @@ pub(super) struct Kernels {
 impl Source for Kernels {
     type Code = Build;
 
-    fn labels(&self) -> Vec<String> {
-        self.subjects.iter().map(|subject| short(&subject.name)).collect()
+    fn names(&self) -> Vec<BuildName> {
+        let name = |subject: &Subject| BuildName { name: short(&subject.name), subject: None };
+        self.subjects.iter().map(name).collect()
     }
 
     fn profiles(&self) -> Vec<String> {
@@ -88,8 +89,8 @@ pub(super) struct Commits<'a> {
 impl Source for Commits<'_> {
     type Code = Build;
 
-    fn labels(&self) -> Vec<String> {
-        self.range.labels()
+    fn names(&self) -> Vec<BuildName> {
+        self.range.names()
     }
 
     fn profiles(&self) -> Vec<String> {
@@ -122,10 +123,20 @@ impl Source for Commits<'_> {
     }
 }
 
+/// Name of a build.
+#[derive(Clone, Serialize)]
+pub(super) struct BuildName {
+    /// Release of a kernel, or short name of a commit.
+    pub(super) name: String,
+    /// Subject of a commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) subject: Option<String>,
+}
+
 /// The result.
 #[derive(Serialize)]
 pub(super) struct Review {
-    pub(super) builds: Vec<String>,
+    pub(super) builds: Vec<BuildName>,
     pub(super) profiles: Vec<String>,
     /// Number of functions that packets execute in the first build, over all profiles.
     pub(super) functions: usize,
@@ -235,8 +246,9 @@ struct Counted {
 /// # Errors
 /// If the first build can't be built or counted, or files can't be read or written.
 pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Result<Review> {
-    let (labels, profiles) = (source.labels(), source.profiles());
-    let mut before = (0, source.code(0)?.map_err(|why| anyhow::anyhow!("{}: {why}", labels[0]))?);
+    let (builds, profiles) = (source.names(), source.profiles());
+    let first = source.code(0)?;
+    let mut before = (0, first.map_err(|why| anyhow::anyhow!("{}: {why}", builds[0].name))?);
     let first = Counted { build: 0, counts: source.count(0)? };
     let mut names = executed(&first.counts);
     let functions = names.len();
@@ -244,10 +256,10 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
     // After a build that could not be counted it is unknown which functions packets execute.
     let mut is_unknown = false;
     let mut steps = Vec::new();
-    let compared = |a: &Counted, b: &Counted| comparisons(a, b, &labels, &profiles, margin);
-    for build in 1..labels.len() {
+    let compared = |a: &Counted, b: &Counted| comparisons(a, b, &builds, &profiles, margin);
+    for build in 1..builds.len() {
         let mut stage = Stage::new();
-        stage.begin(&format!("{} ({build} of {})", labels[build], labels.len() - 1));
+        stage.begin(&format!("{} ({build} of {})", builds[build].name, builds.len() - 1));
         let code = match source.code(build)? {
             Ok(code) => code,
             Err(why) => {
@@ -297,7 +309,7 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
     }
     let ends = last.as_ref().map(|last| compared(&first, last)).unwrap_or_default();
     let gaps = gaps(&steps, &ends, &profiles);
-    Ok(Review { builds: labels, profiles, functions, steps, ends, gaps })
+    Ok(Review { builds, profiles, functions, steps, ends, gaps })
 }
 
 fn changed(found: &Comparison, names: &BTreeMap<String, Vec<usize>>) -> Vec<ChangedFunction> {
@@ -315,7 +327,7 @@ fn changed(found: &Comparison, names: &BTreeMap<String, Vec<usize>>) -> Vec<Chan
 fn comparisons(
     a: &Counted,
     b: &Counted,
-    labels: &[String],
+    builds: &[BuildName],
     profiles: &[String],
     margin: f64,
 ) -> Vec<Option<Compared>> {
@@ -323,8 +335,8 @@ fn comparisons(
         let (old, new) = (old.as_ref()?, new.as_ref()?);
         let outcome = compare_executed(&[old], &[new], margin, Repetition::Bursts);
         let label = |build: usize| match profiles.len() {
-            1 => labels[build].clone(),
-            _ => format!("{}, {}", labels[build], profiles[profile]),
+            1 => builds[build].name.clone(),
+            _ => format!("{}, {}", builds[build].name, profiles[profile]),
         };
         Some(Compared::counted((a.build, label(a.build)), (b.build, label(b.build)), outcome))
     };

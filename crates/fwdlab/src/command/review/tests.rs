@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::document::document;
 use super::exit;
-use super::steps::{Outcome, Review, Source, review};
+use super::steps::{BuildName, Outcome, Review, Source, review};
 use crate::exit::Exit;
 use crate::verdict::FailOn;
 use anyhow::Result;
@@ -34,8 +34,9 @@ fn costs(forward: f64, lookup: f64, unused: f64) -> Costs {
 impl Source for Fake {
     type Code = Vec<(&'static str, f64)>;
 
-    fn labels(&self) -> Vec<String> {
-        (0..self.builds.len()).map(|number| format!("build {number}")).collect()
+    fn names(&self) -> Vec<BuildName> {
+        let name = |number| BuildName { name: format!("build {number}"), subject: None };
+        (0..self.builds.len()).map(name).collect()
     }
 
     fn profiles(&self) -> Vec<String> {
@@ -154,16 +155,30 @@ fn review_with_verify_counts_every_build() {
 }
 
 #[test]
-fn document_of_a_review_is_valid_in_every_form() {
+fn forms_of_comparisons_name_each_build_and_its_result() {
     let mut source = fake(vec![
         costs(100.0, 50.0, 1.0),
         costs(100.0, 50.0, 2.0),
         costs(112.0, 50.0, 2.0),
-        Err("no"),
+        Err("no compiler"),
     ]);
     let found = reviewed(&mut source);
-    for form in FORMS {
+    // The other forms contain measured values alone.
+    let names = ["text", "markdown", "html", "json", "csv", "ktap", "junit", "mail"];
+    for form in FORMS.into_iter().filter(|form| names.contains(&form.name)) {
         let text = (form.render)(&document(&found), 80).unwrap();
-        assert!(!text.is_empty(), "{}", form.name);
+        for build in ["build 1", "build 2", "build 3"] {
+            assert!(text.contains(build), "{}: {text}", form.name);
+        }
+    }
+    let ktap = FORMS.into_iter().find(|form| form.name == "ktap").unwrap();
+    let text = (ktap.render)(&document(&found), 80).unwrap();
+    for line in [
+        "ok 1 build 1",
+        "ok 2 build 3 # SKIP not built",
+        "not ok 3 build 2 against build 0",
+        "not ok 4 build 2 against build 0",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line}: {text}");
     }
 }
