@@ -1,6 +1,6 @@
 //! Document of a review.
 
-use super::steps::{ChangedFunction, Outcome, Review, Step, all_changed};
+use super::steps::{BuildName, ChangedFunction, Outcome, Review, Step, all_changed};
 use crate::command::counted_guest::exact;
 use fwdlab_results::counts::{Exact, NOT_TIME};
 use fwdlab_results::document::judgement::Judgement;
@@ -28,7 +28,7 @@ pub(super) fn document(review: &Review) -> Document<'_> {
         Block::remark(Remark::Warning, text)
     }));
     Document {
-        title: "Review of builds by what packets execute".to_owned(),
+        title: "Review of builds: machine code that packets execute".to_owned(),
         conclusion: vec![Block::text(conclusion(review))],
         blocks,
         data: review,
@@ -39,13 +39,14 @@ pub(super) fn document(review: &Review) -> Document<'_> {
 /// A row per build after the first. A build with equal code is a passed test; comparisons by counts
 /// are tests of their own.
 fn builds(review: &Review) -> Block {
-    let has_subjects = review.builds.iter().any(|build| build.subject.is_some());
     let mut table = Table::of(&review.steps)
-        .words("build", |step: &Step| Cell::text(review.builds[step.build].name.as_str()))
-        .words("subject", |step| {
-            review.builds[step.build].subject.as_deref().map_or(Cell::None, Cell::text)
+        .words("build", |step: &Step| {
+            let BuildName { name, subject } = &review.builds[step.build];
+            let subject = subject.as_deref().unwrap_or_default();
+            let text = format!("{name} {subject}");
+            Cell::Values(text.trim_end().into(), vec![name.as_str().into(), subject.into()])
         })
-        .when(has_subjects)
+        .keys(&["build", "subject"])
         .words("code", |step| Cell::text(result(step)))
         .numbers("changed", |step| match &step.outcome {
             Outcome::Changed { functions, .. } => Cell::count(functions.len()),
@@ -60,6 +61,13 @@ fn builds(review: &Review) -> Block {
         });
     }
     table
+        .numbers("in changed code", |step| {
+            let counted = step.counted().first().and_then(|one| exact(one.as_ref()?));
+            counted.map_or(Cell::None, |exact| signed(of_changed_code(step, exact)))
+        })
+        .when(review.profiles.len() == 1)
+        .keys(&["in_changed_functions"])
+        .about("difference in functions whose machine code differs")
         .with_words(|step, row| {
             row.name = review.builds[step.build].name.clone();
             row.judgement = match &step.outcome {
@@ -110,6 +118,7 @@ fn details(review: &Review, step: &Step) -> Option<Block> {
                 blocks.push(counted::verdicts(counted.iter().flatten()));
             }
             blocks.extend(by_function(counted));
+            blocks.extend(counted.iter().flatten().filter_map(|one| parts(step, one)));
             blocks.push(code(review, functions));
         }
     }
@@ -117,6 +126,34 @@ fn details(review: &Review, step: &Step) -> Option<Block> {
     let subject = build.subject.as_ref().map_or(String::new(), |subject| format!(" ({subject})"));
     let title = format!("{}{subject}, compared with {}", build.name, before.name);
     (!blocks.is_empty()).then(|| Block::section(title, blocks))
+}
+
+/// Difference in the functions whose machine code differs.
+fn of_changed_code(step: &Step, exact: &Exact) -> f64 {
+    let Outcome::Changed { functions, .. } = &step.outcome else { return 0.0 };
+    let differing = exact.functions.iter().flat_map(|found| &found.differing);
+    let is_changed = |name: &str| functions.iter().any(|function| function.name == name);
+    // The sum of no numbers would be -0.
+    differing.filter(|one| is_changed(&one.name)).fold(0.0, |sum, one| sum + one.difference)
+}
+
+/// The difference, divided by whether the code of the functions differs; `None` if no other function
+/// differs.
+fn parts(step: &Step, compared: &Compared) -> Option<Block> {
+    let exact = exact(compared)?;
+    let changed = of_changed_code(step, exact);
+    let equal = exact.difference - changed;
+    let text = format!(
+        "{}: {changed:+.1} in functions whose code differs, {equal:+.1} in functions with equal \
+         code: they are called more or less often, or depend on the state after boot, such as the \
+         length of hash chains.",
+        compared.label
+    );
+    let has_equal = exact.functions.as_ref().is_some_and(|found| {
+        let Outcome::Changed { functions, .. } = &step.outcome else { return false };
+        found.differing.iter().any(|one| functions.iter().all(|known| known.name != one.name))
+    });
+    has_equal.then(|| Block::text(text))
 }
 
 /// True if a function differs.

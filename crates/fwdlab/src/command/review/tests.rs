@@ -171,8 +171,15 @@ fn forms_of_comparisons_name_each_build_and_its_result() {
             assert!(text.contains(build), "{}: {text}", form.name);
         }
     }
-    let ktap = FORMS.into_iter().find(|form| form.name == "ktap").unwrap();
-    let text = (ktap.render)(&document(&found), 80).unwrap();
+    let rendered = |name: &str| {
+        let form = FORMS.into_iter().find(|form| form.name == name).unwrap();
+        (form.render)(&document(&found), 80).unwrap()
+    };
+    let text = rendered("csv");
+    for line in ["build 1,,equal,,,", "build 2,,changed,1,12,12", "build 3,,not built,,,"] {
+        assert!(text.lines().any(|one| one == line), "{line}: {text}");
+    }
+    let text = rendered("ktap");
     for line in [
         "ok 1 build 1",
         "ok 2 build 3 # SKIP not built",
