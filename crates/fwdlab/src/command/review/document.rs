@@ -36,8 +36,8 @@ pub(super) fn document(review: &Review) -> Document<'_> {
     }
 }
 
-/// A row per build after the first. A build with equal code is a passed test; comparisons by counts
-/// are tests of their own.
+/// A row per build after the first. A build with equal code is a passed test; each comparison by counts
+/// is another test.
 fn builds(review: &Review) -> Block {
     let mut table = Table::of(&review.steps)
         .words("build", |step: &Step| {

@@ -3,12 +3,13 @@
 //! The first build is counted, which names the functions that packets execute ([`counts`]). Each
 //! further build is compared with the one before it by the machine code of these functions
 //! ([`steps`]): if it is equal, nothing that the packets execute has changed, and the build is not
-//! booted. Otherwise it is counted. Builds are kernels ([`super::counted_guest`]) or commits of a
-//! repository ([`range`]).
+//! booted. Otherwise it is counted. Builds are kernels or commits of a repository ([`sources`],
+//! [`range`]).
 
 mod counts;
 mod document;
 mod range;
+mod sources;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -104,12 +105,12 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let margin = arguments.judgement.margin();
     let review = match Range::find(arguments, &cache)? {
         Some(range) => {
-            let mut source = steps::Commits { range, counter, cache: &cache, code: None };
+            let mut source = sources::Commits { range, counter, cache: &cache, code: None };
             steps::review(&mut source, margin, arguments.verify)?
         }
         None => {
             let subjects = kernels(&arguments.builds, &cache)?;
-            let mut source = steps::Kernels { subjects, counter };
+            let mut source = sources::Kernels { subjects, counter };
             steps::review(&mut source, margin, arguments.verify)?
         }
     };

@@ -1,17 +1,15 @@
 //! Compares each build with the one before it, by code and, unless that is equal, by counts.
 
-use super::counts::{Counter, Counts};
-use super::range::Range;
-use crate::command::counted_guest::{Subject, exact};
+use super::counts::Counts;
+use crate::command::counted_guest::exact;
 use crate::progress::Stage;
 use anyhow::Result;
-use fwdlab_codediff::{Build, Comparison};
+use fwdlab_codediff::Comparison;
 use fwdlab_model::record::Executed;
 use fwdlab_results::counts::{Repetition, compare_executed};
 use fwdlab_results::report::analysis::Compared;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Largest difference in instructions per packet between the sum of all steps and the ends that
 /// repetitions explain.
@@ -37,90 +35,6 @@ pub(super) trait Source {
     /// # Errors
     /// If it doesn't boot or forward.
     fn count(&mut self, build: usize) -> Result<Counts>;
-}
-
-/// Kernels.
-pub(super) struct Kernels {
-    pub(super) subjects: Vec<Subject>,
-    pub(super) counter: Counter,
-}
-
-impl Source for Kernels {
-    type Code = Build;
-
-    fn names(&self) -> Vec<BuildName> {
-        let name = |subject: &Subject| BuildName { name: short(&subject.name), subject: None };
-        self.subjects.iter().map(name).collect()
-    }
-
-    fn profiles(&self) -> Vec<String> {
-        self.counter.profiles()
-    }
-
-    fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
-        Ok(Ok(self.subjects[build].code(self.counter.has_features())?))
-    }
-
-    fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
-        fwdlab_codediff::compare(old, new, functions.iter().copied())
-    }
-
-    fn count(&mut self, build: usize) -> Result<Counts> {
-        self.counter.count(&self.subjects[build])
-    }
-}
-
-/// Name of a kernel without the parts that packages of kernels share.
-fn short(name: &str) -> String {
-    let name = name.strip_suffix(".deb").unwrap_or(name);
-    let name = name.strip_prefix("linux-image-").unwrap_or(name);
-    name.split('_').next().unwrap_or(name).to_owned()
-}
-
-/// Commits, built when they are needed.
-pub(super) struct Commits<'a> {
-    pub(super) range: Range,
-    pub(super) counter: Counter,
-    pub(super) cache: &'a Path,
-    /// The kernel of the last build.
-    pub(super) code: Option<(usize, Subject)>,
-}
-
-impl Source for Commits<'_> {
-    type Code = Build;
-
-    fn names(&self) -> Vec<BuildName> {
-        self.range.names()
-    }
-
-    fn profiles(&self) -> Vec<String> {
-        self.counter.profiles()
-    }
-
-    fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
-        let image = match self.range.kernel(build)? {
-            Ok(image) => image,
-            Err(why) => return Ok(Err(why)),
-        };
-        let subject = Subject::of_image(&image, self.cache)?;
-        let code = subject.code(self.counter.has_features())?;
-        self.code = Some((build, subject));
-        Ok(Ok(code))
-    }
-
-    fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
-        fwdlab_codediff::compare(old, new, functions.iter().copied())
-    }
-
-    fn count(&mut self, build: usize) -> Result<Counts> {
-        match &self.code {
-            Some((known, subject)) if *known == build => self.counter.count(subject),
-            _ => match self.range.kernel(build)? {
-                Ok(image) => self.counter.count(&Subject::of_image(&image, self.cache)?),
-                Err(why) => anyhow::bail!("{why}"),
-            },
-        }
-    }
 }
 
 /// Name of a build.
