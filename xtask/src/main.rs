@@ -5,6 +5,7 @@
 
 mod bpf;
 mod deny;
+mod experiments;
 mod fuzz;
 mod package;
 mod rules;
@@ -44,6 +45,11 @@ const COMMANDS: &[(&[&str], &str, Chore)] = &[
         package::try_in_bare_root,
     ),
     (&["test"], "run the tests of one level or all: test LEVEL|all [WORD...]", test::run_all),
+    (
+        &["experiments"],
+        "run shipped experiments for real and check their expectations: experiments [NAME...]",
+        experiments::run_all,
+    ),
     (&["fuzz"], "fuzz one target or all: fuzz TARGET|all [SECONDS]", fuzz::usage),
     (
         &["systems"],
@@ -72,6 +78,9 @@ fn main() -> ExitCode {
 fn execute(words: &[String]) -> Result<()> {
     match words.split_first() {
         Some((name, arguments)) if name == "test" => return test::run(&root(), arguments),
+        Some((name, arguments)) if name == "experiments" => {
+            return experiments::run(&root(), arguments);
+        }
         Some((name, arguments)) if name == "fuzz" => return fuzz::run(&root(), arguments),
         _ => {}
     }

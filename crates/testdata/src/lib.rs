@@ -16,6 +16,7 @@
 //! Not included: data that only one test reads, which is stored with that test.
 
 mod archive;
+mod expectation;
 mod frames;
 mod gprof;
 pub mod guests;
@@ -27,6 +28,7 @@ mod random;
 mod skip;
 mod stacks;
 
+pub use expectation::{Expectation, expectations};
 pub use frames::{translate_destination, translate_source};
 pub use logs::{Expected, FixtureLog, logs};
 pub use pkt_gen::Layout;

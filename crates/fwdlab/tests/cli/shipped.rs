@@ -1,6 +1,7 @@
 //! The shipped experiments answer their questions.
 
 use crate::support::Lab;
+use fwdlab_testdata::{Expectation, expectations};
 use std::path::{Path, PathBuf};
 
 /// Shipped experiments, by their paths.
@@ -25,31 +26,23 @@ fn shipped_experiment_plans_no_comparison_without_an_answer() {
     }
 }
 
-/// A line `# Range: LABEL LOW % to HIGH %` of a file: the expected difference.
-fn ranges(text: &str) -> Vec<(String, f64, f64)> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("# Range: "));
-    let read = |line: &str| -> Option<(String, f64, f64)> {
-        let (low, high) = line.strip_suffix(" %")?.split_once(" % to ")?;
-        let (label, low) = low.rsplit_once(' ')?;
-        Some((label.to_owned(), low.parse().ok()?, high.parse().ok()?))
-    };
-    lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is no range"))).collect()
-}
-
+/// Files without a model of their effect are checked against the real device only, by
+/// `cargo xtask experiments`.
 #[test]
 fn shipped_experiment_stays_in_its_range_in_simulation() {
     let lab = Lab::new("");
     let mut checked = 0;
     for path in experiments() {
         let text = std::fs::read_to_string(&path).expect("a file");
-        let ranges = ranges(&text);
-        if ranges.is_empty() {
+        let expected = expectations(&text).expect("expectations");
+        if expected.is_empty() || !text.contains("[testbed.sim") {
             continue;
         }
         let path = path.to_string_lossy();
         let command = ["run", &path, "--testbed", "sim", "--no-report", "--quiet", "--json"];
         let json = lab.fwdlab(&command).expect(0).json();
-        for (label, low, high) in ranges {
+        for one in expected {
+            let Expectation::Range { label, low, high } = one else { continue };
             let mut compared = json["comparisons"].as_array().expect("comparisons").iter();
             let one = compared.find(|one| one["label"] == label.as_str());
             let ratio =
