@@ -184,6 +184,9 @@ fn code(review: &Review, functions: &[ChangedFunction]) -> Block {
 
 /// The result in a few sentences.
 fn conclusion(review: &Review) -> String {
+    if review.steps.is_empty() {
+        return "No new builds.".to_owned();
+    }
     let count = |is: fn(&Outcome) -> bool| review.steps.iter().filter(|s| is(&s.outcome)).count();
     let equal = count(|outcome| matches!(outcome, Outcome::Equal { .. }));
     let changed = count(|outcome| matches!(outcome, Outcome::Changed { .. }));

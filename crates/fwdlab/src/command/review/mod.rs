@@ -8,23 +8,28 @@
 
 mod counts;
 mod document;
+mod follow;
 mod range;
 mod sources;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-use super::counted_guest::{self, JudgementArguments, Subject};
+use super::counted_guest::{self, JudgementArguments};
+use super::kernels::SourceArguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::verdict::{self, FailOn};
 use anyhow::Result;
 use counts::Counter;
+use follow::Follow;
 use fwdlab_packet::Family;
 use fwdlab_vm::guest::System;
+use fwdlab_vm::kernel;
 use range::Range;
-use std::path::PathBuf;
+use sources::Kernel;
+use std::path::{Path, PathBuf};
 use steps::Review;
 
 /// Find which builds of a kernel changed forwarding, and by how many instructions per packet.
@@ -44,6 +49,7 @@ Examples:
   fwdlab review series.mbox --repo ~/linux --base net-next/main
   fwdlab review HEAD~5..HEAD --repo ~/linux --config ~/config
   fwdlab review old.deb new.deb --fail-on worse --format ktap
+  fwdlab review kernels --follow --series 6.1      each new kernel of Debian's series, daily
 
 Commits are built one after the other in a worktree outside the repository, with a small
 configuration of the forwarding path unless --config or --build is given. Builds are kept, and so
@@ -82,6 +88,12 @@ pub(crate) struct Arguments {
     /// Count builds whose code is equal as well, and report differences
     #[arg(long)]
     verify: bool,
+    /// Fetch new kernels of Debian into the directory BUILD first, and report only builds that no
+    /// earlier call has reported; review.html in --out has all
+    #[arg(long)]
+    follow: bool,
+    #[command(flatten)]
+    source: SourceArguments,
     /// Directory of the stored counts, which `fwdlab prices` shares
     #[arg(long, value_name = "DIRECTORY", default_value = "results/prices")]
     out: PathBuf,
@@ -103,25 +115,47 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     };
     let counter = Counter::new(&families, &arguments.only, &arguments.out, &cache)?;
     let margin = arguments.judgement.margin();
-    let review = match Range::find(arguments, &cache)? {
+    let follow = Follow::begin(arguments)?;
+    let range = match follow {
+        Some(_) => None,
+        None => Range::find(arguments, &cache)?,
+    };
+    let mut review = match range {
         Some(range) => {
             let mut source = sources::Commits { range, counter, cache: &cache, code: None };
             steps::review(&mut source, margin, arguments.verify)?
         }
         None => {
-            let subjects = kernels(&arguments.builds, &cache)?;
-            let mut source = sources::Kernels { subjects, counter };
+            let kernels = kernels(&arguments.builds, &cache)?;
+            let mut source = sources::Kernels { kernels, counter };
             steps::review(&mut source, margin, arguments.verify)?
         }
     };
+    if let Some(follow) = &follow {
+        follow.keep_new(&mut review, document::document)?;
+        eprintln!("all builds: {}", follow.page().display());
+    }
     arguments.form.print(&document::document(&review))?;
+    if let Some(follow) = &follow {
+        follow.record(&review)?;
+    }
     Ok(exit(&review, arguments.judgement.fail_on))
 }
 
-/// Finds kernels to review: at least two of Linux.
-fn kernels(builds: &[PathBuf], cache: &std::path::Path) -> Result<Vec<Subject>> {
-    let subjects = counted_guest::subjects(builds, &[], cache)?;
-    if let Some(other) = subjects.iter().find(|subject| subject.system() != System::Linux) {
+/// Finds kernels to review: at least two of Linux. A package in a directory that is no complete
+/// kernel counts as not built.
+fn kernels(builds: &[PathBuf], cache: &Path) -> Result<Vec<Kernel>> {
+    let find = |path: PathBuf| {
+        let subject = match counted_guest::subjects(&[path.clone()], &[], cache) {
+            Ok(mut found) => found.pop().ok_or_else(|| "no kernel".to_owned()),
+            Err(error) if builds.contains(&path) => return Err(error),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        Ok(Kernel { name: sources::short(&path), subject })
+    };
+    let kernels = kernel::expand(builds).into_iter().map(find).collect::<Result<Vec<_>>>()?;
+    let mut found = kernels.iter().filter_map(|kernel| kernel.subject.as_ref().ok());
+    if let Some(other) = found.find(|subject| subject.system() != System::Linux) {
         return Err(CliError::Mistake(format!(
             "{}: the machine code of FreeBSD can't be compared\n  next step: compare counts with \
              `fwdlab count`",
@@ -129,7 +163,7 @@ fn kernels(builds: &[PathBuf], cache: &std::path::Path) -> Result<Vec<Subject>> 
         ))
         .into());
     }
-    if subjects.len() < 2 {
+    if kernels.len() < 2 {
         return Err(CliError::Mistake(
             "only one kernel is given\n  next step: give the kernel before it as the first one, or \
              a range of commits (BASE..HEAD)"
@@ -137,7 +171,7 @@ fn kernels(builds: &[PathBuf], cache: &std::path::Path) -> Result<Vec<Subject>> 
         )
         .into());
     }
-    Ok(subjects)
+    Ok(kernels)
 }
 
 /// Exit code: from the comparisons, unless a build could not be counted.

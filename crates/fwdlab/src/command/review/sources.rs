@@ -8,9 +8,15 @@ use anyhow::Result;
 use fwdlab_codediff::{Build, Comparison};
 use std::path::Path;
 
+/// A kernel, or the reason if its package is no complete kernel.
+pub(super) struct Kernel {
+    pub(super) name: String,
+    pub(super) subject: Result<Subject, String>,
+}
+
 /// Kernels.
 pub(super) struct Kernels {
-    pub(super) subjects: Vec<Subject>,
+    pub(super) kernels: Vec<Kernel>,
     pub(super) counter: Counter,
 }
 
@@ -18,8 +24,8 @@ impl Source for Kernels {
     type Code = Build;
 
     fn names(&self) -> Vec<BuildName> {
-        let name = |subject: &Subject| BuildName { name: short(&subject.name), subject: None };
-        self.subjects.iter().map(name).collect()
+        let name = |kernel: &Kernel| BuildName { name: kernel.name.clone(), subject: None };
+        self.kernels.iter().map(name).collect()
     }
 
     fn profiles(&self) -> Vec<String> {
@@ -27,7 +33,10 @@ impl Source for Kernels {
     }
 
     fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
-        Ok(Ok(self.subjects[build].code(self.counter.has_features())?))
+        match &self.kernels[build].subject {
+            Ok(subject) => Ok(Ok(subject.code(self.counter.has_features())?)),
+            Err(why) => Ok(Err(why.clone())),
+        }
     }
 
     fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
@@ -35,13 +44,17 @@ impl Source for Kernels {
     }
 
     fn count(&mut self, build: usize) -> Result<Counts> {
-        self.counter.count(&self.subjects[build])
+        match &self.kernels[build].subject {
+            Ok(subject) => self.counter.count(subject),
+            Err(why) => anyhow::bail!("{why}"),
+        }
     }
 }
 
 /// Name of a kernel without the parts that packages of kernels share.
-fn short(name: &str) -> String {
-    let name = name.strip_suffix(".deb").unwrap_or(name);
+pub(super) fn short(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = name.strip_suffix(".deb").unwrap_or(&name);
     let name = name.strip_prefix("linux-image-").unwrap_or(name);
     name.split('_').next().unwrap_or(name).to_owned()
 }

@@ -117,14 +117,19 @@ impl Review {
 
     /// True if each build was built, and counted where that was necessary.
     pub(super) fn is_complete(&self) -> bool {
-        self.steps.iter().all(|step| match &step.outcome {
-            Outcome::Equal { failure, .. } | Outcome::Changed { failure, .. } => failure.is_none(),
-            Outcome::NotBuilt { .. } => false,
-        })
+        self.steps.iter().all(Step::is_complete)
     }
 }
 
 impl Step {
+    /// True if the build was built, and counted where that was necessary.
+    pub(super) fn is_complete(&self) -> bool {
+        match &self.outcome {
+            Outcome::Equal { failure, .. } | Outcome::Changed { failure, .. } => failure.is_none(),
+            Outcome::NotBuilt { .. } => false,
+        }
+    }
+
     /// Comparisons by counts, by profile (`None` if one of both builds lacks its feature); empty if
     /// it was not counted.
     pub(super) fn counted(&self) -> &[Option<Compared>] {

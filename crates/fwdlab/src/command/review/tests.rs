@@ -3,6 +3,7 @@
 use super::counts::Counts;
 use super::document::document;
 use super::exit;
+use super::follow::Follow;
 use super::steps::{BuildName, Outcome, Review, Source, review};
 use crate::exit::Exit;
 use crate::verdict::FailOn;
@@ -188,4 +189,34 @@ fn forms_of_comparisons_name_each_build_and_its_result() {
     ] {
         assert!(text.lines().any(|one| one == line), "{line}: {text}");
     }
+}
+
+#[test]
+fn follow_reports_each_complete_build_once_and_keeps_a_page_of_all() {
+    let out = tempfile::tempdir().unwrap();
+    let builds = vec![
+        costs(100.0, 50.0, 1.0),
+        costs(112.0, 50.0, 1.0),
+        Err("no modules"),
+        costs(112.0, 50.0, 2.0),
+    ];
+    let call = |builds: &[Costs]| {
+        let mut found = reviewed(&mut fake(builds.to_vec()));
+        let follow = Follow::read(out.path()).unwrap();
+        follow.keep_new(&mut found, document).unwrap();
+        follow.record(&found).unwrap();
+        let reported: Vec<usize> = found.steps.iter().map(|step| step.build).collect();
+        (reported, found.ends.len(), std::fs::read_to_string(follow.page()).unwrap())
+    };
+    let (reported, ends, _) = call(&builds[..2]);
+    assert_eq!((reported, ends), (vec![1], 1));
+    // A build that failed is reported each time.
+    let (reported, ends, page) = call(&builds);
+    assert_eq!((reported, ends), (vec![2, 3], 0));
+    assert!(page.contains("build 1") && page.contains("no modules"), "{page}");
+    let (reported, _, page) = call(&builds);
+    assert_eq!(reported, [2]);
+    assert!(page.contains("build 1") && page.contains("build 3"), "{page}");
+    let (reported, ..) = call(&builds[..2]);
+    assert_eq!(reported, [0; 0]);
 }
