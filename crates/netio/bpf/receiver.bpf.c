@@ -165,10 +165,6 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		now = bpf_ktime_get_ns();
 	if (SAMPLED)
 		state->checked += chosen;
-	if (IS_TRANSLATED && is_mapping_changed(flow, state->mapping)) {
-		fault = FAULT_MAPPING;
-		goto damaged;
-	}
 	switch (follow(&state->walks[sender & (SENDERS_MAX - 1)], timed, sender, flow,
 		       bpf_ntohl(c.sequence), bpf_ntohl(c.time), now, &turn)) {
 	case LATE:
@@ -185,6 +181,11 @@ static __always_inline int receive(struct xdp_md *ctx, __u32 family, int timed)
 		goto damaged;
 	default:
 		break;
+	}
+	/* A packet with a wrong sequence number may name another flow. */
+	if (IS_TRANSLATED && is_mapping_changed(flow, state->mapping)) {
+		fault = FAULT_MAPPING;
+		goto damaged;
 	}
 	state->packets[phase & (PHASES - 1)]++;
 	if (MIX && phase < PHASES - 1)

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::testbed::{Parts, TrafficRequest};
 use crate::trial::Traffic;
 use crate::{Observer, Task};
+use fwdlab_model::settings::Directions;
 use std::time::{Duration, Instant};
 
 /// Rate of the test packets, packets per second.
@@ -28,7 +29,13 @@ pub(super) fn attempt(
     findings: &mut Findings,
     observer: &mut dyn Observer,
 ) -> Result<(), BenchError> {
-    let settings = &task.plan.variants[task.run.variants[0]].settings;
+    let mut settings = task.plan.variants[task.run.variants[0]].settings.clone();
+    if settings.dut.nat.is_of_destinations() {
+        // An answer before its flow's first packet opens another connection, which would outlive
+        // these packets.
+        settings.traffic.directions = Directions::One;
+    }
+    let settings = &settings;
     // A run id that no run uses.
     let run_id = task.plan.run_id(task.run.index | 1 << 30);
     // Some generators cannot keep a rate.

@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time until a device's flows are answered.
-const ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// Time and rounds through all flows without a new one after which the missing ones count as lost.
+const STILL: Duration = Duration::from_secs(1);
+const STILL_ROUNDS: u64 = 2;
+/// Time without a new flow after which the wait ends in any case.
+const STILL_LIMIT: Duration = Duration::from_secs(30);
 
 /// Senders and receivers of both directions.
 pub(super) struct Bidirectional<'a> {
@@ -35,13 +38,22 @@ impl<'a> Bidirectional<'a> {
         Bidirectional { forth, back, answered_flows: None, read: Snapshot::default() }
     }
 
-    /// Waits until all flows have arrived, but not longer than [`ANSWER_WAIT`]: packets may be lost,
-    /// and flows of which no packet arrives are reported as missing.
+    /// Waits until all flows have arrived, however long the sender takes to send them. A flow of
+    /// which several packets are lost is not awaited any longer; it is reported as missing.
     fn wait_for_flows(&mut self) {
         let Some(flows) = self.answered_flows else { return };
-        let deadline = Instant::now() + ANSWER_WAIT;
-        let mut are_missing = || self.forth.traffic().flows_seen().is_none_or(|seen| seen < flows);
-        while are_missing() && Instant::now() < deadline {
+        let (mut most, mut last) = (0, (Instant::now(), 0));
+        loop {
+            let traffic = self.forth.traffic();
+            let (sent, seen) = (traffic.snapshot().sent_total(), traffic.flows_seen().unwrap_or(0));
+            if seen > most {
+                (most, last) = (seen, (Instant::now(), sent));
+            }
+            let is_still = last.0.elapsed() >= STILL
+                && sent.saturating_sub(last.1) >= STILL_ROUNDS * u64::from(flows);
+            if seen >= flows || is_still || last.0.elapsed() >= STILL_LIMIT {
+                return;
+            }
             thread::sleep(Duration::from_millis(5));
         }
     }

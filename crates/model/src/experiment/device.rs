@@ -6,8 +6,8 @@
 use super::{Experiment, VARIANTS_MAX};
 use crate::diagnostic::Diagnostic;
 use crate::settings::{
-    Checks, DutKind, Firewall, FirewallProgram, ForwardingPath, GeneratorKind, Nat, Reboot,
-    Revision, RouterPort, Settings, TestbedKind,
+    Checks, DutKind, Firewall, FirewallProgram, ForwardingPath, GeneratorKind, Reboot, Revision,
+    RouterPort, Settings, TestbedKind,
 };
 use crate::spec::keys::Owner;
 use crate::spec::{Setting, Spec};
@@ -128,29 +128,6 @@ static NEEDS: &[Need] = &[
         met: |settings| !is_command(settings),
         otherwise: "says nothing to a program that is started by commands",
         help: "write it into the arguments of `start`, or into a file that they name",
-    },
-    Need {
-        keys: &["nat"],
-        met: |settings| {
-            settings.dut.nat == Nat::None || (is_ours(settings) && !is_router(settings))
-        },
-        otherwise: "is for packets of fwdlab's own, through a device that is not fwdlab's router",
-        help: "leave it out",
-    },
-    Need {
-        keys: &["nat"],
-        met: |settings| settings.dut.nat_address.is_some() || settings.has_valid_target(),
-        otherwise: "needs an address for each destination to send to, and the device's own is for \
-                    one destination",
-        help: "write nat_address = \"203.0.113.0\" next to it, or flows with destinations = 1 in \
-               [traffic]",
-    },
-    Need {
-        keys: &["nat_address"],
-        met: Settings::has_valid_target,
-        otherwise: "must be a unicast address of the traffic's family, with room for all \
-                    destinations above it",
-        help: "write e.g. nat_address = \"203.0.113.0\"",
     },
     Need {
         keys: &["nat_address", "nat_port"],
@@ -417,7 +394,15 @@ fn devices(spec: &Spec, variants: &[Variant], faults: &mut Vec<Diagnostic>) {
     let mut reported: Vec<Range<usize>> = Vec::new();
     for variant in variants {
         let settings = &variant.settings;
-        let lacks = [("kind", settings.lacks_device()), ("directions", settings.lacks_direction())];
+        let lacks = [
+            ("kind", settings.lacks_device()),
+            ("directions", settings.lacks_direction()),
+            ("nat", settings.lacks_translator()),
+            (
+                if settings.dut.nat_address.is_some() { "nat_address" } else { "nat" },
+                settings.lacks_target(),
+            ),
+        ];
         for (key, lacking) in lacks {
             let Some((message, help)) = lacking else { continue };
             let is_it = |setting: &&Spanned<Setting>| setting.get_ref().key() == key;

@@ -1,9 +1,9 @@
 //! Address translation by the DUT, and the packets on both sides of it.
 
-use super::Settings;
+use super::{DutKind, GeneratorKind, Settings};
 use fwdlab_packet::stream::{DESTINATION_PORT, Endpoints};
 use fwdlab_packet::{Stream, named};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 named! {
     /// Addresses that the DUT translates.
@@ -76,6 +76,36 @@ impl Settings {
         }
     }
 
+    /// Returns the fault of translation that nothing performs or checks, and the remedy; `None` if
+    /// there is none.
+    pub(crate) fn lacks_translator(&self) -> Option<(&'static str, &'static str)> {
+        let is_checked = self.traffic.generator == GeneratorKind::Fwdlab;
+        let is_possible = is_checked && self.dut.kind != DutKind::Router;
+        (self.dut.nat != Nat::None && !is_possible).then_some((
+            "`nat` is for packets of fwdlab's own, through a device that is not fwdlab's router",
+            "leave it out, or write it into the levels of the other devices and generators",
+        ))
+    }
+
+    /// Returns the fault of destinations to which packets cannot be sent, and the remedy; `None` if
+    /// they can.
+    pub(crate) fn lacks_target(&self) -> Option<(&'static str, &'static str)> {
+        match self.dut.nat_address {
+            _ if self.has_valid_target() => None,
+            None => Some((
+                "`nat` needs an address for each destination to send to, and the device's own is \
+                 for one destination",
+                "write nat_address = \"203.0.113.0\" next to it, or flows with destinations = 1 in \
+                 [traffic]",
+            )),
+            Some(_) => Some((
+                "`nat_address` must be a unicast address of the traffic's family, with room for all \
+                 destinations above it",
+                "write e.g. nat_address = \"203.0.113.0\"",
+            )),
+        }
+    }
+
     /// True if the DUT translates no destinations, or packets can be sent to the address before
     /// translation: a unicast address of the traffic's family, with room for all destinations. The
     /// DUT has one address, so several destinations need a virtual one.
@@ -84,12 +114,28 @@ impl Settings {
             _ if !self.dut.nat.is_of_destinations() => true,
             None => self.traffic.flows.destinations == 1,
             Some(address) => {
-                let is_unicast = !address.is_unspecified() && !address.is_multicast();
-                let family = self.traffic.family;
+                let (family, flows) = (self.traffic.family, self.traffic.flows);
                 let endpoints = Endpoints { destination: address, ..Endpoints::planned(family) };
-                let fits = endpoints.are_of(family) && endpoints.have_room_for(self.traffic.flows);
-                is_unicast && fits
+                let fits = endpoints.are_of(family) && endpoints.have_room_for(flows);
+                fits && is_unicast(address) && is_unicast(last(address, flows.destinations))
             }
+        }
+    }
+}
+
+/// True if packets can be sent to an address through a router.
+fn is_unicast(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !is_broadcast
+}
+
+/// The last of `count` addresses from the first one on.
+fn last(first: IpAddr, count: u32) -> IpAddr {
+    let more = count.saturating_sub(1);
+    match first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().saturating_add(more)).into(),
+        IpAddr::V6(first) => {
+            Ipv6Addr::from_bits(first.to_bits().saturating_add(more.into())).into()
         }
     }
 }
@@ -132,6 +178,9 @@ mod tests {
             ("2001:2::1", false),
             ("0.0.0.0", false),
             ("224.0.0.1", false),
+            ("127.0.0.1", false),
+            // The last destination is a group.
+            ("223.255.255.250", false),
         ] {
             settings.dut.nat_address = address.parse().ok();
             assert_eq!(settings.has_valid_target(), is_valid, "{address}");

@@ -67,6 +67,29 @@ fn single_faults_are_reported_with_help() {
             "the device chooses their ports",
             "nat = \"destination\"",
         ),
+        (
+            "version = 1\n[dut]\nnat = \"destination\"\n[[factor]]\nname = \"flows\"\nlevels = [\
+             { sources = 100, destinations = 1 }, { sources = 10, destinations = 100 }]",
+            "an address for each",
+            "nat_address",
+        ),
+        (
+            "version = 1\n[dut]\nnat = \"source\"\n[[factor]]\nname = \"kind\"\n\
+             levels = [\"linux\", \"router\"]",
+            "`nat` is for packets",
+            "levels of the other devices",
+        ),
+        (
+            "version = 1\n[dut]\nnat = \"source\"\n[method]\nkind = \"rfc2544\"",
+            "a reset ends translations",
+            "without \"reset\"",
+        ),
+        (
+            "version = 1\n[dut]\nnat = \"destination\"\n[traffic]\nflows = { sources = 9, \
+             destinations = 1 }\nrate = \"9kpps\"\n[method]\nkind = \"flood\"\nmax_load = \"200kpps\"",
+            "65024 sources for each",
+            "nat_address",
+        ),
         ("version = 1\n[traffic]\nnat = \"source\"", "unknown key `nat`", "belongs in [dut]"),
         ("version = 1\nqueues = 2", "unknown key `queues`", "belongs in [dut]"),
         ("version = 1\n[profile]\nduration = \"0.5s\"", "too short", "1s"),

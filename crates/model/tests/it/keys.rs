@@ -57,6 +57,8 @@ fn generator_of(key: &Key) -> &'static str {
     match key.name {
         "generator_server" => "generator = \"trex\"\n",
         "generator_options" => "generator = \"pkt-gen\"\n",
+        // Without it, the device has one address.
+        "nat_address" => "flows = { sources = 2000, destinations = 1 }\n",
         _ => "",
     }
 }

@@ -258,12 +258,6 @@ impl Arrivals {
         self.phase = phase;
         self.counts.checked += u64::from(chosen);
         self.counts.in_full += is_whole;
-        if let Some(restored) = &restored
-            && is_checked
-            && self.mappings.is_changed(stamp.flow, restored.port)
-        {
-            return self.count(FrameClass::Damaged(Fault::Mapping, Some(phase)), chosen);
-        }
         match self.order.take(&stamp, is_checked.then_some(now_ns)) {
             order::SequencePosition::Next => {}
             order::SequencePosition::Late => self.counts.reordered[phase] += 1,
@@ -274,6 +268,13 @@ impl Arrivals {
             order::SequencePosition::Wrong(fault) => {
                 return self.count(FrameClass::Damaged(fault, Some(phase)), chosen);
             }
+        }
+        // A packet with a wrong sequence number may name another flow.
+        if let Some(restored) = &restored
+            && is_checked
+            && self.mappings.is_changed(stamp.flow, restored.port)
+        {
+            return self.count(FrameClass::Damaged(Fault::Mapping, Some(phase)), chosen);
         }
         self.counts.packets[phase] += 1;
         self.counts.bytes[phase] += length as u64;

@@ -7,6 +7,7 @@ use crate::experiment::Experiment;
 use crate::settings::{Engine, Settings, TestbedKind};
 use crate::spec::format_ns;
 use crate::units::format_pps;
+use fwdlab_packet::address::MAX_ADDRESSES;
 use fwdlab_packet::template::FLOOD_FLOWS;
 use toml::Spanned;
 
@@ -45,6 +46,27 @@ pub(super) fn judge(
     }
     let duration_ns = experiment.trial.duration_ns;
     let packets = (max_load as f64 * duration_ns as f64 / 1e9).ceil();
+    let destinations = variants(experiment)
+        .filter(|settings| settings.dut.nat.is_of_destinations())
+        .map(|settings| settings.traffic.flows.destinations)
+        .min();
+    if let Some(destinations) = destinations
+        && packets > f64::from(destinations) * f64::from(MAX_ADDRESSES)
+    {
+        faults.push(
+            Diagnostic::new(
+                kind.span(),
+                format!(
+                    "a flood of {packets} packets has more than {MAX_ADDRESSES} sources for each \
+                     translated destination"
+                ),
+            )
+            .help(
+                "lower `max_load`, shorten `duration` in [trial], or write nat_address and flows \
+                 with more destinations",
+            ),
+        );
+    }
     if packets > FLOOD_FLOWS as f64 {
         let (load, window) = (format_pps(max_load as f64), format_ns(duration_ns));
         faults.push(
