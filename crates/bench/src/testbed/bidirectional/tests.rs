@@ -186,3 +186,54 @@ fn unidirectional_testbed_refuses_both_directions_when_opened() {
         }
     }
 }
+
+/// A sender that sends the next flow at each snapshot; flows from `lost` on don't arrive.
+struct OneByOne {
+    sent: u64,
+    lost: u32,
+    started: std::rc::Rc<std::cell::Cell<Option<u64>>>,
+}
+
+impl Traffic for OneByOne {
+    fn start(&mut self) -> Result<(), BenchError> {
+        self.started.set(Some(self.sent));
+        Ok(())
+    }
+    fn set_phase(&mut self, _: Phase) {}
+    fn snapshot(&mut self) -> Snapshot {
+        self.sent += 1;
+        self.started.set(Some(self.sent));
+        Snapshot { sent: [self.sent, 0, 0, 0], ..Snapshot::default() }
+    }
+    fn stop(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
+    fn flows_seen(&mut self) -> Option<u32> {
+        Some(self.lost.min(self.sent as u32))
+    }
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
+    }
+}
+
+/// Packets sent forth before the first answer, if all flows but those from `lost` on arrive.
+fn sent_before_answers(flows: u32, lost: u32) -> u64 {
+    let started = [const { None }; 2].map(|none| std::rc::Rc::new(std::cell::Cell::new(none)));
+    let direction =
+        |at: usize| Box::new(Plain(OneByOne { sent: 0, lost, started: started[at].clone() }));
+    let mut both = Bidirectional {
+        answered_flows: Some(flows),
+        ..Bidirectional::new(direction(0), direction(1))
+    };
+    both.start().expect("no error");
+    assert_eq!(started[1].get(), Some(0), "answers begin");
+    started[0].get().expect("packets")
+}
+
+#[test]
+fn answers_begin_after_the_last_flow_or_rounds_without_a_new_one() {
+    // Longer than the second after which lost flows are not awaited any more.
+    assert_eq!(sent_before_answers(400, u32::MAX), 400);
+    let sent = sent_before_answers(10, 9);
+    assert!(sent > 9 + 2 * 10, "{sent}");
+}
