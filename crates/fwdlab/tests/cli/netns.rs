@@ -457,3 +457,21 @@ fn forwarding_programs_are_measured_alongside_kernel_and_router() {
     let mut left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
     assert_eq!(left.find(|name| name.starts_with("fwdlab-") && name.ends_with("-ovs")), None);
 }
+
+#[test]
+fn interface_that_no_longer_polls_is_refused_for_live_frames() {
+    if !is_root("a testbed of namespaces needs root") {
+        return;
+    }
+    let _alone = machine();
+    let text = "version = 1\n[testbed]\nkind = \"netns\"\nengine = \"xdp\"\n[dut]\nsetup = [\"ethtool \
+                -K d0 gro off\"]\n[trial]\nwarmup = \"50ms\"\nduration = \"200ms\"\n\
+                [design]\nblocks = 1\n";
+    let lab = Lab::new(text);
+    let refused = lab.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(3);
+    assert!(refused.stderr.contains("engine=xsk"), "{}", refused.stderr);
+    let run = ["run", "x.toml", "--no-calibration", "--set", "testbed.engine=xsk", "--json"];
+    let found = lab.fwdlab(&run).expect(0).json();
+    let median = found["variants"][0]["median"].as_f64().expect("a rate");
+    assert!(median > 0.0, "{found:#}");
+}

@@ -437,7 +437,7 @@ fn variants(experiment: &Experiment) -> impl Iterator<Item = Settings> + '_ {
     })
 }
 
-/// Checks that packets after a reset can be compared with those before: a device that lost its
+/// Checks that packets after a reset can be compared with earlier ones: a device that lost its
 /// translations gives flows other source ports.
 fn resettable(
     written: &MethodSpec,

@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// Returns the fault of translation that nothing performs or checks, and the remedy; `None` if
-    /// there is none.
+    /// packets are translated and checked.
     pub(crate) fn lacks_translator(&self) -> Option<(&'static str, &'static str)> {
         let is_checked = self.traffic.generator == GeneratorKind::Fwdlab;
         let is_possible = is_checked && self.dut.kind != DutKind::Router;

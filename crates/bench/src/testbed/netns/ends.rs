@@ -19,7 +19,7 @@ use crate::trial::OpeningConditions;
 use crate::wiring::Wiring;
 use fwdlab_model::record::ReceiverPlace;
 use fwdlab_model::record::queues::{Direction, counter_name};
-use fwdlab_model::settings::{Directions, Rewrites, Settings};
+use fwdlab_model::settings::{Directions, Engine, Rewrites, Settings};
 use fwdlab_netio::sender::{self, Counted};
 use fwdlab_netio::{Flood, SenderConfig, Watch};
 use fwdlab_packet::arrivals::Expected;
@@ -181,6 +181,32 @@ pub(in crate::testbed) fn refused(end: &NamespaceHost, interface: &str) -> u64 {
     counters.into_iter().filter(|(other, _)| *other == name).map(|(_, n)| n).sum()
 }
 
+impl NetnsEnds<'_> {
+    /// Live frames vanish without a trace if the interface that they go to does not poll, and a
+    /// virtual one polls only with GRO (`veth_xdp_xmit`). A command of the file may have switched it
+    /// off.
+    ///
+    /// # Errors
+    /// If that is so.
+    fn refuse_deaf_interface(&self, settings: &Settings) -> Result<(), BenchError> {
+        let has_commands = !settings.dut.hooks.setup.is_empty();
+        let Some(dut) = self.wiring.dut.as_ref().filter(|_| has_commands) else { return Ok(()) };
+        if self.testbed.engine(settings) != Engine::Xdp {
+            return Ok(());
+        }
+        let show = ["ip", "netns", "exec", dut.name(), "ethtool", "-k", INGRESS];
+        let features = LocalHost.run(&show, "")?;
+        match features.lines().any(|line| line == "generic-receive-offload: off") {
+            false => Ok(()),
+            true => Err(BenchError::Refused(format!(
+                "{INGRESS} does not receive XDP live frames after `setup`, because its generic \
+                 receive offload is off; next step: write engine = \"xsk\" in [testbed], or give \
+                 --set testbed.engine=xsk"
+            ))),
+        }
+    }
+}
+
 /// A direction of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamDirection {
@@ -215,6 +241,7 @@ impl Endpoints for NetnsEnds<'_> {
     ) -> Result<(Box<dyn Armed + 'a>, CpuTimes), BenchError> {
         let (wiring, placement) = (&self.wiring, &self.placement);
         let is_both = request.settings.traffic.directions == Directions::Both;
+        self.refuse_deaf_interface(request.settings)?;
         if request.timed {
             let armed = self.testbed.arm_all(wiring, placement, request)?;
             receiver::poll_at_once(wiring, findings);

@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use fwdlab_model::record::Executed;
 use fwdlab_results::counts::Foreground;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -241,13 +241,17 @@ impl Stored {
 /// # Errors
 /// If one of its files can't be read.
 fn identity(subject: &Subject) -> Result<KernelFile> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Sha256::new();
     for file in subject.files()? {
         // Modules may be links to files of packages that are not installed.
         let Ok(meta) = fs::metadata(&file) else { continue };
         let modified = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        (file.file_name(), meta.len(), modified.map(|at| at.as_secs())).hash(&mut hasher);
+        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+        hasher.update(name);
+        // The numbers have a fixed length, so different files never are the same bytes.
+        hasher.update(meta.len().to_le_bytes());
+        hasher.update(modified.map_or(0, |at| at.as_secs()).to_le_bytes());
     }
-    let fingerprint = format!("{:016x}", hasher.finish());
+    let fingerprint = hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     Ok(KernelFile { name: subject.name.clone(), fingerprint })
 }
