@@ -2,25 +2,21 @@
 
 mod common;
 
-use common::{Pair, sh, wait_for_packets};
+use common::{DESTINATION, NUMBER, Pair, SOURCE, drain, numbered, send_raw, sh, wait_for_packets};
 use fwdlab_netio::packet_socket::{self, PacketConfig, PacketPort};
 use fwdlab_netio::port::Sent;
 use fwdlab_netio::xdp::{XdpMode, XdpSender};
 use fwdlab_netio::xsk::{self, Bind, XskConfig, XskPort, XskProgram};
 use fwdlab_netio::{Batch, NetNs, NetioError, Port, Sender, SenderConfig, clock};
+use fwdlab_packet::Flows;
 use fwdlab_packet::{Family, Stamp, Stream, Template};
-use fwdlab_packet::{Flows, checksum};
 use std::collections::HashSet;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 const RUN_ID: u32 = 0x1234_5678;
-const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Number of every port here, and a number that no port has.
-const NUMBER: u8 = 5;
+/// A number that no port has.
 const OTHER: u8 = 6;
 
 /// One pair of namespaces at a time; CPUs are scarce.
@@ -59,31 +55,6 @@ fn open(kind: Kind, namespace: &NetNs, interface: &'static str, queues: u32) -> 
         (0..queues).map(open).collect()
     });
     opened.unwrap_or_else(|error: NetioError| panic!("{kind:?}: {error}"))
-}
-
-/// Receives until fifteen waits of 5 ms in sequence have brought no frame.
-fn drain(port: &mut dyn Port) -> Vec<Vec<u8>> {
-    let (mut batch, mut frames) = (Batch::new(), Vec::new());
-    let mut quiet = 0;
-    while quiet < 15 {
-        port.wait(Duration::from_millis(5)).expect("waiting");
-        quiet = if port.receive(&mut batch).expect("receiving") > 0 { 0 } else { quiet + 1 };
-        for frame in batch.frames() {
-            assert_eq!((frame.ingress(), frame.egress()), (NUMBER, None));
-            frames.push(frame.whole().to_vec());
-        }
-    }
-    frames
-}
-
-/// Returns a frame of `length` bytes that differs from frames with other numbers.
-fn numbered(length: usize, number: u32) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..length).map(|at| (at as u32 * 7 + number) as u8).collect();
-    bytes[..6].copy_from_slice(&DESTINATION);
-    bytes[6..12].copy_from_slice(&SOURCE);
-    bytes[12..14].copy_from_slice(&[0x88, 0xb5]); // for local experiments (IEEE 802)
-    bytes[14..18].copy_from_slice(&number.to_be_bytes());
-    bytes
 }
 
 /// Sends frames through a port, in batches with frames for other ports.
@@ -306,87 +277,6 @@ fn send_loses_only_invalid_frames() {
         let arrived: Vec<Vec<u8>> = std::iter::from_fn(&mut read).collect();
         assert_eq!(arrived, [1, 2, 3].map(|number| numbered(60, number)), "{kind:?}");
     }
-}
-
-/// Sends one frame of any length through g0; `offload` is its `struct virtio_net_hdr`.
-fn send_raw(pair: &Pair, bytes: &[u8], offload: Option<[u8; 10]>) {
-    let header = offload.iter().flatten();
-    let bytes: Vec<u8> = header.chain(bytes).copied().collect();
-    let sent = pair.sender.run(move || {
-        // SAFETY: plain integers, a whole sockaddr_ll and the frame, with their sizes.
-        unsafe {
-            let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
-            let has_header = i32::from(offload.is_some());
-            let (level, option) = (libc::SOL_PACKET, libc::PACKET_VNET_HDR);
-            libc::setsockopt(socket, level, option, (&raw const has_header).cast(), 4);
-            let mut address: libc::sockaddr_ll = std::mem::zeroed();
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_ifindex = libc::if_nametoindex(c"g0".as_ptr()) as i32;
-            let (to, size) = ((&raw const address).cast(), size_of_val(&address) as u32);
-            let sent = libc::sendto(socket, bytes.as_ptr().cast(), bytes.len(), 0, to, size);
-            libc::close(socket);
-            Ok(sent)
-        }
-    });
-    assert!(sent.expect("sending") > 0);
-}
-
-/// A TCP segment over IPv4 with its number and payload, and the sum of its pseudo header.
-fn tcp(tag: &[u8], number: u16, sequence: u32, payload: &[u8]) -> (Vec<u8>, [u8; 2]) {
-    let mut ip = [&[0x45; 20][..], &[0; 20], payload].concat();
-    let length = ip.len() as u16;
-    ip[2..4].copy_from_slice(&length.to_be_bytes());
-    ip[4..6].copy_from_slice(&number.to_be_bytes());
-    ip[6..12].copy_from_slice(&[0, 0, 64, 6, 0, 0]);
-    let check = checksum::finish(checksum::add(0, &ip[..20]));
-    ip[10..12].copy_from_slice(&check);
-    ip[24..28].copy_from_slice(&sequence.to_be_bytes());
-    (ip[32], ip[33]) = (0x50, 0x10);
-    let pseudo = checksum::add(checksum::add(0, &ip[12..20]), &(length - 20).to_be_bytes());
-    let pseudo = checksum::add(pseudo, &[0, 6]);
-    let check = checksum::finish(checksum::add(pseudo, &ip[20..]));
-    ip[36..38].copy_from_slice(&check);
-    let frame = [&DESTINATION[..], &SOURCE, tag, &[8, 0], &ip].concat();
-    (frame, checksum::finish(pseudo).map(|byte| !byte))
-}
-
-#[test]
-fn packet_port_cuts_merged_segments_and_completes_checksums() {
-    const SIZE: u16 = 1400;
-    let _guard = ONE_AT_A_TIME.lock();
-    let Some(pair) = Pair::new() else { return };
-    let config = PacketConfig { interface: "r0".into(), number: NUMBER, fanout: None };
-    let completed = Arc::<AtomicU64>::default();
-    let port = pair.receiver.run(move || PacketPort::open(&config)).expect("a port");
-    let mut port = port.completing(Arc::clone(&completed));
-    let mut expected = Vec::new();
-    // The first one is not merged, the second one fits in a slot, others need the queue.
-    for (number, length) in [100, 1800, 5000, 60_000, 1401].into_iter().enumerate() {
-        for tag in [&[][..], &[0x81, 0, 0x60, 7]] {
-            let (id, sequence) = (number as u16 * 1000, u32::MAX - 3000);
-            let payload: Vec<u8> = (0..length).map(|at| (at * 7 / 3) as u8).collect();
-            let (mut merged, pseudo) = tcp(tag, id, sequence, &payload);
-            let start = 34 + tag.len();
-            merged[start + 16..start + 18].copy_from_slice(&pseudo);
-            let (kind, size) = if length > SIZE.into() { (1, SIZE) } else { (0, 0) };
-            let [[a, b], [c, d]] = [size, start as u16].map(u16::to_ne_bytes);
-            let [[e, f], [g, h]] = [start as u16 + 20, 16].map(u16::to_ne_bytes);
-            send_raw(&pair, &merged, Some([1, kind, e, f, a, b, c, d, g, h]));
-            for (at, chunk) in payload.chunks(SIZE.into()).enumerate() {
-                let sequence = sequence.wrapping_add((at * usize::from(SIZE)) as u32);
-                expected.push(tcp(tag, id + at as u16, sequence, chunk).0);
-            }
-            // The order remains.
-            expected.push(numbered(60, number as u32));
-            send_raw(&pair, &expected[expected.len() - 1], None);
-        }
-    }
-    let received = drain(&mut port);
-    assert_eq!(received.len(), expected.len());
-    for (at, (received, expected)) in received.iter().zip(&expected).enumerate() {
-        assert!(received == expected, "{at}: {received:x?}\n{expected:x?}");
-    }
-    assert_eq!((port.missed(), completed.load(Ordering::Relaxed)), (0, 10));
 }
 
 #[test]

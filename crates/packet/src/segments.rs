@@ -3,6 +3,9 @@
 //!
 //! Supported: TCP and UDP over IPv4 and IPv6, behind up to two VLAN tags, IPv4 options, and the
 //! IPv6 hop-by-hop and destination options. Not supported: tunnels, IPv6 routing headers, fragments.
+//!
+//! A merged packet inside a tunnel has the offload header of the inner packet ([`Merged`]); the
+//! outer headers contradict it.
 
 use crate::checksum;
 use std::ops::Range;
@@ -22,6 +25,28 @@ const UDP_HEADER: usize = 8;
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
+
+/// Protocols of a merged packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergedKind {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP.
+    Udp,
+}
+
+/// Offload header of a merged packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Merged {
+    /// Protocols.
+    pub kind: MergedKind,
+    /// Payload bytes of each segment; the last one may have fewer.
+    pub size: u16,
+    /// Offset of the TCP or UDP header from the start of the frame; `None` if unknown.
+    pub transport: Option<usize>,
+}
 
 /// Cuts one merged packet after the other; its buffer is reused.
 #[derive(Debug)]
@@ -81,12 +106,14 @@ impl Segmenter {
         self.next.is_none()
     }
 
-    /// Begins to cut the packet at `place` of the buffer into segments with up to `size` bytes of
-    /// payload. Returns false, without segments, if the packet is malformed or not supported.
-    pub fn begin(&mut self, place: Range<usize>, size: u16) -> bool {
+    /// Begins to cut the packet at `place` of the buffer. Returns false, without segments, if the
+    /// packet is malformed, not supported, or different from its offload header.
+    pub fn begin(&mut self, place: Range<usize>, merged: Merged) -> bool {
         self.next = None;
+        let size = merged.size;
         let Some(frame) = self.bytes.get(place.clone()).filter(|_| size > 0) else { return false };
-        let Some(layout) = Layout::parse(frame) else { return false };
+        let layout = Layout::parse(frame).filter(|layout| layout.fits(merged));
+        let Some(layout) = layout else { return false };
         self.headers.clear();
         self.headers.extend_from_slice(&frame[..layout.headers]);
         self.rest = place.start + layout.headers..place.start + layout.end;
@@ -155,6 +182,16 @@ impl Layout {
         let headers = transport + header;
         let is_valid = (!is_tcp || header >= 20) && headers <= end && end <= frame.len();
         is_valid.then_some(Layout { ip, is_inet, transport, is_tcp, headers, end })
+    }
+
+    /// True if the outermost headers are the headers that the offload header describes.
+    fn fits(&self, merged: Merged) -> bool {
+        let is_kind = match merged.kind {
+            MergedKind::Tcp4 => self.is_tcp && self.is_inet,
+            MergedKind::Tcp6 => self.is_tcp && !self.is_inet,
+            MergedKind::Udp => !self.is_tcp,
+        };
+        is_kind && merged.transport.is_none_or(|transport| transport == self.transport)
     }
 
     /// Turns the headers of the merged packet into the headers of a segment.

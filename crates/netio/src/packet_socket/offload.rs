@@ -6,7 +6,7 @@
 //! GRO). The port cuts them before the router sees them.
 
 use super::socket::{enlarge_receive_buffer, set_option};
-use fwdlab_packet::segments::{MERGED_MAX, Segmenter};
+use fwdlab_packet::segments::{MERGED_MAX, Merged, MergedKind, Segmenter};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -36,10 +36,16 @@ pub(super) struct OffloadHeader {
 }
 
 impl OffloadHeader {
-    /// Payload bytes of each segment of a merged frame; `None` if the frame is not merged.
-    pub(super) fn segment_size(self) -> Option<u16> {
-        let kind = self.gso_type & !GSO_ECN;
-        matches!(kind, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4).then_some(self.gso_size)
+    /// Description of a merged frame; `None` if the frame is not merged.
+    pub(super) fn merged(self) -> Option<Merged> {
+        let kind = match self.gso_type & !GSO_ECN {
+            GSO_TCPV4 => MergedKind::Tcp4,
+            GSO_TCPV6 => MergedKind::Tcp6,
+            GSO_UDP_L4 => MergedKind::Udp,
+            _ => return None,
+        };
+        let transport = self.incomplete_checksum().map(|(start, _)| start);
+        Some(Merged { kind, size: self.gso_size, transport })
     }
 
     /// First byte that an incomplete checksum covers, and the offset of its field from there.
@@ -67,8 +73,8 @@ const MAC_BYTES: usize = 12;
 pub(super) struct MergedFrame {
     /// Its length.
     pub(super) length: usize,
-    /// Payload bytes of each segment.
-    pub(super) size: u16,
+    /// Its description, without the tag.
+    pub(super) merged: Merged,
     /// Tag that the kernel removed.
     pub(super) tag: Option<[u8; TAG_BYTES]>,
 }
@@ -108,14 +114,15 @@ impl Cutter {
         is_complete && self.begin(merged)
     }
 
-    fn begin(&mut self, MergedFrame { length, size, tag }: MergedFrame) -> bool {
+    fn begin(&mut self, MergedFrame { length, merged, tag }: MergedFrame) -> bool {
         let Some(tag) = tag else {
-            return self.segmenter.begin(TAG_BYTES..TAG_BYTES + length, size);
+            return self.segmenter.begin(TAG_BYTES..TAG_BYTES + length, merged);
         };
         let buffer = self.segmenter.buffer_mut();
         buffer.copy_within(TAG_BYTES..TAG_BYTES + MAC_BYTES, 0);
         buffer[MAC_BYTES..MAC_BYTES + TAG_BYTES].copy_from_slice(&tag);
-        self.segmenter.begin(0..TAG_BYTES + length, size)
+        let transport = merged.transport.map(|transport| transport + TAG_BYTES);
+        self.segmenter.begin(0..TAG_BYTES + length, Merged { transport, ..merged })
     }
 }
 

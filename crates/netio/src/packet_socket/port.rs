@@ -256,8 +256,8 @@ impl PacketPort {
             let ([a, b], [c, d]) = (kind.to_be_bytes(), header.tp_vlan_tci.to_be_bytes());
             [a, b, c, d]
         });
-        if let Some(size) = offload.segment_size() {
-            let merged = MergedFrame { length, size, tag };
+        if let Some(merged) = offload.merged() {
+            let merged = MergedFrame { length, merged, tag };
             let is_cut = match status & libc::TP_STATUS_COPY != 0 {
                 true => self.cutter.cut_queued(&self.socket, merged),
                 false => there == length && self.cutter.cut(bytes, merged),

@@ -5,9 +5,16 @@
 
 pub(crate) mod forwarder;
 
-use fwdlab_netio::{NetNs, Sender, clock};
+use fwdlab_netio::{Batch, NetNs, Port, Sender, clock};
+use std::ffi::CStr;
 use std::io;
 use std::process::Command;
+use std::time::Duration;
+
+pub(crate) const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Number of every port.
+pub(crate) const NUMBER: u8 = 5;
 
 /// Two namespaces joined by a veth pair, removed on drop.
 pub(crate) struct Pair {
@@ -128,4 +135,62 @@ pub(crate) fn wait_for_packets(sender: &dyn Sender) {
     while sent() < begin + 200 && clock::monotonic_ns() < deadline {
         clock::sleep_until(clock::monotonic_ns() + 1_000_000);
     }
+}
+
+/// Receives until fifteen waits of 5 ms in sequence have brought no frame.
+pub(crate) fn drain(port: &mut dyn Port) -> Vec<Vec<u8>> {
+    let (mut batch, mut frames) = (Batch::new(), Vec::new());
+    let mut quiet = 0;
+    while quiet < 15 {
+        port.wait(Duration::from_millis(5)).expect("waiting");
+        quiet = if port.receive(&mut batch).expect("receiving") > 0 { 0 } else { quiet + 1 };
+        for frame in batch.frames() {
+            assert_eq!((frame.ingress(), frame.egress()), (NUMBER, None));
+            frames.push(frame.whole().to_vec());
+        }
+    }
+    frames
+}
+
+/// Returns a frame of `length` bytes that differs from frames with other numbers.
+pub(crate) fn numbered(length: usize, number: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..length).map(|at| (at as u32 * 7 + number) as u8).collect();
+    bytes[..6].copy_from_slice(&DESTINATION);
+    bytes[6..12].copy_from_slice(&SOURCE);
+    bytes[12..14].copy_from_slice(&[0x88, 0xb5]); // for local experiments (IEEE 802)
+    bytes[14..18].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// Sends one frame of any length through g0; `offload` is its `struct virtio_net_hdr`.
+pub(crate) fn send_raw(pair: &Pair, bytes: &[u8], offload: Option<[u8; 10]>) {
+    send_raw_through(c"g0", pair, bytes, offload);
+}
+
+/// As [`send_raw`], through another of the sender's interfaces.
+pub(crate) fn send_raw_through(
+    interface: &'static CStr,
+    pair: &Pair,
+    bytes: &[u8],
+    offload: Option<[u8; 10]>,
+) {
+    let header = offload.iter().flatten();
+    let bytes: Vec<u8> = header.chain(bytes).copied().collect();
+    let sent = pair.sender.run(move || {
+        // SAFETY: plain integers, a whole sockaddr_ll and the frame, with their sizes.
+        unsafe {
+            let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+            let has_header = i32::from(offload.is_some());
+            let (level, option) = (libc::SOL_PACKET, libc::PACKET_VNET_HDR);
+            libc::setsockopt(socket, level, option, (&raw const has_header).cast(), 4);
+            let mut address: libc::sockaddr_ll = std::mem::zeroed();
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_ifindex = libc::if_nametoindex(interface.as_ptr()) as i32;
+            let (to, size) = ((&raw const address).cast(), size_of_val(&address) as u32);
+            let sent = libc::sendto(socket, bytes.as_ptr().cast(), bytes.len(), 0, to, size);
+            libc::close(socket);
+            Ok(sent)
+        }
+    });
+    assert!(sent.expect("sending") > 0, "{}", io::Error::last_os_error());
 }

@@ -74,6 +74,15 @@ impl Plan {
         bytes
     }
 
+    fn header(&self, size: u16) -> Merged {
+        let kind = match (&self.tcp, self.is_inet) {
+            (Some(_), true) => MergedKind::Tcp4,
+            (Some(_), false) => MergedKind::Tcp6,
+            (None, _) => MergedKind::Udp,
+        };
+        Merged { kind, size, transport: None }
+    }
+
     /// The merged packet: its first segment is also its last one.
     fn merged(&self, payload: &[u8]) -> Vec<u8> {
         self.build((0, true), 0, payload)
@@ -94,13 +103,18 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 /// Returns all segments; the packet begins at `place` of the buffer.
-fn cut(segmenter: &mut Segmenter, place: usize, merged: &[u8], size: u16) -> Option<Vec<Vec<u8>>> {
+fn cut(
+    segmenter: &mut Segmenter,
+    place: usize,
+    merged: &[u8],
+    header: Merged,
+) -> Option<Vec<Vec<u8>>> {
     let range = place..place + merged.len();
     segmenter.buffer_mut()[range.clone()].copy_from_slice(merged);
     let all = |segmenter: &mut Segmenter| {
         std::iter::from_fn(|| segmenter.next_segment().map(<[u8]>::to_vec)).collect()
     };
-    segmenter.begin(range, size).then(|| all(segmenter))
+    segmenter.begin(range, header).then(|| all(segmenter))
 }
 
 proptest! {
@@ -120,7 +134,11 @@ proptest! {
         let field = transport + if plan.tcp.is_some() { 16 } else { 6 };
         merged[field] ^= seed;
         let mut segmenter = Segmenter::new();
-        let segments = cut(&mut segmenter, place, &merged, size).expect("supported");
+        let header = Merged {
+            transport: (seed & 1 == 0).then_some(transport),
+            ..plan.header(size)
+        };
+        let segments = cut(&mut segmenter, place, &merged, header).expect("supported");
         prop_assert!(segmenter.is_empty() && segmenter.next_segment().is_none());
         let count = length.div_ceil(size.into()).max(1);
         prop_assert_eq!(segments.len(), count);
@@ -151,7 +169,8 @@ proptest! {
         }
         merged.truncate(cut_at);
         let bytes = merged.len();
-        for segment in cut(&mut Segmenter::new(), 0, &merged, size).unwrap_or_default() {
+        let header = plan.header(size);
+        for segment in cut(&mut Segmenter::new(), 0, &merged, header).unwrap_or_default() {
             prop_assert!(segment.len() <= bytes);
         }
     }
@@ -164,7 +183,8 @@ fn longest_packet_fits_and_buffer_is_reused() {
     let mut segmenter = Segmenter::default();
     for length in [65_535 - 20 - 32, 100usize] {
         let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
-        let segments = cut(&mut segmenter, 0, &plan.merged(&payload), 1448).expect("supported");
+        let header = plan.header(1448);
+        let segments = cut(&mut segmenter, 0, &plan.merged(&payload), header).expect("supported");
         assert_eq!(segments.len(), length.div_ceil(1448));
         let joined: Vec<u8> = segments.iter().flat_map(|s| s[74..].to_vec()).collect();
         assert_eq!(joined, payload);
@@ -179,7 +199,7 @@ fn packets_that_cannot_be_cut_are_refused() {
     let refused = |change: &dyn Fn(&mut Vec<u8>), size: u16| {
         let mut bytes = whole.clone();
         change(&mut bytes);
-        cut(&mut Segmenter::new(), 0, &bytes, size).is_none()
+        cut(&mut Segmenter::new(), 0, &bytes, plan.header(size)).is_none()
     };
     assert!(!refused(&|_| {}, 10));
     assert!(refused(&|_| {}, 0));
@@ -189,4 +209,25 @@ fn packets_that_cannot_be_cut_are_refused() {
     assert!(refused(&|bytes| bytes.truncate(150), 10));
     assert!(refused(&|bytes| bytes[14] = 0x65, 10));
     assert!(refused(&|bytes| bytes[46] = 0x40, 10));
+}
+
+/// A tunnel's frame has the offload header of the inner packet.
+#[test]
+fn packets_that_differ_from_their_offload_header_are_refused() {
+    for is_inet in [true, false] {
+        for tcp in [Some((0, 0)), None] {
+            let plan = Plan { tags: 0, is_inet, ip_options: 0, id: 9, tcp, sequence: 1 };
+            let (merged, own) = (plan.merged(&[5; 100]), plan.header(10));
+            let is_cut = |header| cut(&mut Segmenter::new(), 0, &merged, header).is_some();
+            for kind in [MergedKind::Tcp4, MergedKind::Tcp6, MergedKind::Udp] {
+                assert_eq!(is_cut(Merged { kind, ..own }), kind == own.kind, "{kind:?} {own:?}");
+            }
+            let transport = if is_inet { 34 } else { 54 };
+            // Behind it: Ethernet, IPv4 and UDP or VXLAN headers.
+            for at in [transport, 0, transport - 1, transport + 50] {
+                let header = Merged { transport: Some(at), ..own };
+                assert_eq!(is_cut(header), at == transport, "{at} {own:?}");
+            }
+        }
+    }
 }

@@ -1,0 +1,108 @@
+//! Merged frames and incomplete checksums, which stacks leave to devices, at packet ports.
+
+mod common;
+
+use common::{DESTINATION, NUMBER, Pair, SOURCE, drain, numbered, send_raw, send_raw_through, sh};
+use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
+use fwdlab_netio::{NetNs, Port};
+use fwdlab_packet::checksum;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// One pair of namespaces at a time; CPUs are scarce.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn open(namespace: &NetNs, interface: &str) -> PacketPort {
+    let config = PacketConfig { interface: interface.into(), number: NUMBER, fanout: None };
+    namespace.run(move || PacketPort::open(&config)).expect("a port")
+}
+
+/// Returns a `struct virtio_net_hdr` of a frame with an incomplete checksum.
+fn offload_header(kind: u8, size: u16, (start, offset): (usize, u16)) -> [u8; 10] {
+    let [[a, b], [c, d]] = [start as u16 + 20, size].map(u16::to_ne_bytes);
+    let [[e, f], [g, h]] = [start as u16, offset].map(u16::to_ne_bytes);
+    [1, kind, a, b, c, d, e, f, g, h]
+}
+
+/// A TCP segment over IPv4 with its number and payload, and the sum of its pseudo header.
+fn tcp(tag: &[u8], number: u16, sequence: u32, payload: &[u8]) -> (Vec<u8>, [u8; 2]) {
+    let mut ip = [&[0x45; 20][..], &[0; 20], payload].concat();
+    let length = ip.len() as u16;
+    ip[2..4].copy_from_slice(&length.to_be_bytes());
+    ip[4..6].copy_from_slice(&number.to_be_bytes());
+    ip[6..12].copy_from_slice(&[0, 0, 64, 6, 0, 0]);
+    let check = checksum::finish(checksum::add(0, &ip[..20]));
+    ip[10..12].copy_from_slice(&check);
+    ip[24..28].copy_from_slice(&sequence.to_be_bytes());
+    (ip[32], ip[33]) = (0x50, 0x10);
+    let pseudo = checksum::add(checksum::add(0, &ip[12..20]), &(length - 20).to_be_bytes());
+    let pseudo = checksum::add(pseudo, &[0, 6]);
+    let check = checksum::finish(checksum::add(pseudo, &ip[20..]));
+    ip[36..38].copy_from_slice(&check);
+    let frame = [&DESTINATION[..], &SOURCE, tag, &[8, 0], &ip].concat();
+    (frame, checksum::finish(pseudo).map(|byte| !byte))
+}
+
+#[test]
+fn packet_port_cuts_merged_segments_and_completes_checksums() {
+    const SIZE: u16 = 1400;
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let completed = Arc::<AtomicU64>::default();
+    let mut port = open(&pair.receiver, "r0").completing(Arc::clone(&completed));
+    let mut expected = Vec::new();
+    // The first one is not merged, the second one fits in a slot, others need the queue.
+    for (number, length) in [100, 1800, 5000, 60_000, 1401].into_iter().enumerate() {
+        for tag in [&[][..], &[0x81, 0, 0x60, 7]] {
+            let (id, sequence) = (number as u16 * 1000, u32::MAX - 3000);
+            let payload: Vec<u8> = (0..length).map(|at| (at * 7 / 3) as u8).collect();
+            let (mut merged, pseudo) = tcp(tag, id, sequence, &payload);
+            let start = 34 + tag.len();
+            merged[start + 16..start + 18].copy_from_slice(&pseudo);
+            let (kind, size) = if length > SIZE.into() { (1, SIZE) } else { (0, 0) };
+            send_raw(&pair, &merged, Some(offload_header(kind, size, (start, 16))));
+            for (at, chunk) in payload.chunks(SIZE.into()).enumerate() {
+                let sequence = sequence.wrapping_add((at * usize::from(SIZE)) as u32);
+                expected.push(tcp(tag, id + at as u16, sequence, chunk).0);
+            }
+            // The order remains.
+            expected.push(numbered(60, number as u32));
+            send_raw(&pair, &expected[expected.len() - 1], None);
+        }
+    }
+    let received = drain(&mut port);
+    assert_eq!(received.len(), expected.len());
+    for (at, (received, expected)) in received.iter().zip(&expected).enumerate() {
+        assert!(received == expected, "{at}: {received:x?}\n{expected:x?}");
+    }
+    assert_eq!((port.missed(), completed.load(Ordering::Relaxed)), (0, 10));
+}
+
+/// The offload header describes the inner packet, here of VXLAN.
+#[test]
+fn packet_port_misses_merged_frames_inside_tunnels() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let has_tunnel = sh(&format!(
+        "ip -n {sender} address add 10.9.0.1/24 dev g0 && \
+         ip -n {sender} neighbour add 10.9.0.2 lladdr 02:00:00:00:00:02 dev g0 && \
+         ip netns exec {sender} sysctl -qw net.ipv6.conf.default.disable_ipv6=1 && \
+         ip -n {sender} link add v0 type vxlan id 1 remote 10.9.0.2 dstport 4789 dev g0 && \
+         ip -n {sender} link set v0 addrgenmode none up",
+        sender = pair.sender.name()
+    ));
+    if !has_tunnel {
+        return fwdlab_testdata::skip("VXLAN interfaces can't be made here");
+    }
+    let mut port = open(&pair.receiver, "r0");
+    // The first frame fits in a slot, the second one needs the queue.
+    for (missed, length) in [(1, 1000), (2, 5000)] {
+        let (mut merged, pseudo) = tcp(&[], 1, 1, &vec![7; length]);
+        merged[50..52].copy_from_slice(&pseudo);
+        send_raw_through(c"v0", &pair, &merged, Some(offload_header(1, 500, (34, 16))));
+        let ordinary = numbered(60, length as u32);
+        send_raw(&pair, &ordinary, None);
+        assert_eq!(drain(&mut port), [ordinary]);
+        assert_eq!(port.missed(), missed);
+    }
+}
