@@ -59,8 +59,8 @@ pub struct FlowTable {
     takes: Ports,
     /// Ports that were found to take none.
     refuses: Ports,
-    /// Counts of each port at the last check.
-    checked: Mutex<Vec<PortCount>>,
+    /// Checks of the ports, by number.
+    checks: Mutex<Vec<LinkCheck>>,
     /// Time from which each slot is free.
     free_ns: Mutex<Vec<u64>>,
     // Contains the program; interfaces have links to it.
@@ -83,6 +83,31 @@ impl Ports {
 
     fn remove(&self, port: u8) {
         self.0[usize::from(port) / 64].fetch_and(!(1 << (port % 64)), Ordering::Relaxed);
+    }
+}
+
+/// Detects interfaces that refuse every redirected frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkCheck {
+    /// Counts of the port when it got its current interface.
+    base: PortCount,
+    /// Counts at the last check.
+    last: PortCount,
+}
+
+impl LinkCheck {
+    /// Begins with a new interface of a port.
+    fn new(now: PortCount) -> LinkCheck {
+        LinkCheck { base: now, last: now }
+    }
+
+    /// True if the interface has refused every frame, and some of them since the last check.
+    fn refuses_all(&mut self, now: PortCount) -> bool {
+        let since = |past: PortCount| (now.sent - past.sent, now.lost - past.lost);
+        let ((sent, lost), (all_sent, all_lost)) = (since(self.last), since(self.base));
+        self.last = now;
+        // Frames of the present batch are counted as sent before they can be lost.
+        lost > 0 && lost + BURST >= sent && all_lost + BURST >= all_sent
     }
 }
 
@@ -141,7 +166,7 @@ impl FlowTable {
             indices: Mutex::default(),
             takes: Ports::default(),
             refuses: Ports::default(),
-            checked: Mutex::new(vec![PortCount::default(); ports as usize]),
+            checks: Mutex::new(vec![LinkCheck::default(); ports as usize]),
             free_ns: Mutex::new(vec![0; slots as usize]),
             object: Arc::new(Mutex::new(object)),
         };
@@ -188,17 +213,12 @@ impl FlowTable {
     /// Excludes ports as egress that refused every frame since the last check: a veth whose other
     /// end does not poll (it needs GRO or an XDP program) refuses all.
     pub fn check_links(&self) {
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        for (number, last) in (0u8..).zip(checked.iter_mut()) {
-            let now = self.port(number);
-            let (sent, lost) = (now.sent - last.sent, now.lost - last.lost);
-            // Frames of the present batch are counted as sent before they can be lost.
-            if lost > 0 && lost + BURST >= sent && now.lost + BURST >= now.sent {
+        for (number, check) in (0u8..).zip(self.checks().iter_mut()) {
+            if check.refuses_all(self.port(number)) {
                 self.takes.remove(number);
                 self.refuses.add(number);
                 self.invalidate();
             }
-            *last = now;
         }
     }
 
@@ -332,6 +352,9 @@ impl FlowTable {
         let mut links = DevMap::try_from(map).map_err(|e| failed(&e))?;
         links.set(number.into(), index, None, 0).map_err(|e| failed(&e))?;
         drop(object);
+        if let Some(check) = self.checks().get_mut(usize::from(number)) {
+            *check = LinkCheck::new(self.port(number));
+        }
         self.indices().insert(number, index);
         self.attached.add(number);
         self.refuses.remove(number);
@@ -353,6 +376,10 @@ impl FlowTable {
         // SAFETY: inside the mapping and aligned.
         unsafe { (&raw mut (*self.interfaces.at(place)).index).write_volatile(0) };
         self.invalidate();
+    }
+
+    fn checks(&self) -> MutexGuard<'_, Vec<LinkCheck>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn indices(&self) -> MutexGuard<'_, HashMap<u8, u32>> {
@@ -389,4 +416,28 @@ fn namespace() -> Result<u64, NetioError> {
     let link = std::fs::metadata("/proc/thread-self/ns/net");
     let failed = |e: std::io::Error| NetioError::Bpf { what: "a namespace", why: e.to_string() };
     link.map(|link| link.ino()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_check_ignores_frames_of_previous_interfaces() {
+        let count = |sent, lost| PortCount { received: 0, sent, lost };
+        let mut check = LinkCheck::default();
+        assert!(!check.refuses_all(count(0, 0)));
+        assert!(!check.refuses_all(count(10_000, 0)));
+        // One that takes frames may lose a whole interval.
+        assert!(!check.refuses_all(count(10_500, 500)));
+        // The next interface refuses all.
+        check = LinkCheck::new(count(10_700, 600));
+        assert!(!check.refuses_all(count(10_700, 600)));
+        assert!(check.refuses_all(count(10_900, 790)));
+        assert!(!check.refuses_all(count(10_900, 790)));
+        // The one after it takes frames.
+        check = LinkCheck::new(count(10_900, 800));
+        assert!(!check.refuses_all(count(11_000, 800)));
+        assert!(!check.refuses_all(count(11_001, 801)));
+    }
 }
