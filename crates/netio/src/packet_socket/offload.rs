@@ -5,7 +5,7 @@
 //! datagrams arrive merged, up to 64 kB long. Network cards and the kernel merge them as well (LRO,
 //! GRO). The port cuts them before the router sees them.
 
-use super::socket::{enlarge_receive_buffer, set_option};
+use super::socket::set_option;
 use fwdlab_packet::segments::{MERGED_MAX, Merged, MergedKind, Segmenter};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 use std::io::{self, IoSliceMut};
@@ -13,8 +13,6 @@ use std::os::fd::OwnedFd;
 
 /// Bytes of the header.
 pub(super) const HEADER_BYTES: usize = size_of::<OffloadHeader>();
-/// Bytes of the queue for frames that exceed a slot; the default holds two merged ones.
-const QUEUE_BYTES: i32 = 8 << 20;
 
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
@@ -59,9 +57,7 @@ impl OffloadHeader {
 /// exists.
 pub(super) fn request(socket: &OwnedFd) -> io::Result<()> {
     set_option(socket, libc::PACKET_VNET_HDR, &1i32)?;
-    set_option(socket, libc::PACKET_COPY_THRESH, &1i32)?;
-    enlarge_receive_buffer(socket, QUEUE_BYTES);
-    Ok(())
+    set_option(socket, libc::PACKET_COPY_THRESH, &1i32)
 }
 
 /// Bytes of a tag, and of the addresses before it.

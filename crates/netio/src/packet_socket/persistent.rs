@@ -1,13 +1,13 @@
 //! A port that outlives its interface.
 //!
-//! An interface may be deleted and created again, such as those of containers and tunnels. By then
+//! An interface may be deleted and created again, as with containers and tunnels. By then
 //! a router has no rights left to open sockets or to load programs, but it may bind open sockets to
 //! the new interface. So each port keeps a packet socket in reserve, and AF_XDP sockets if it began
 //! with one ([`XskReserve`]). Once an interface of its name exists again, the port continues with
 //! AF_XDP, or with the packet socket if that fails.
 
 use super::port::{PacketConfig, PacketPort, Share};
-use super::socket::{new_socket, receive_all};
+use super::socket::{enlarge_buffers, new_socket, receive_all};
 use crate::frame::Batch;
 use crate::poll::{Wakers, Woken};
 use crate::port::{Port, Sent};
@@ -90,6 +90,7 @@ impl Reserve {
         completed: Option<Arc<AtomicU64>>,
     ) -> Result<Reserve, NetioError> {
         let (socket, index) = (new_socket()?, interface_index(&config.interface)?);
+        enlarge_buffers(&socket);
         // Membership in a group would keep the socket on the deleted interface.
         let config = PacketConfig { fanout: None, ..config.clone() };
         Ok(Reserve { socket, index, config, mtu, share, completed, xsk: None })
@@ -232,5 +233,24 @@ impl Port for LastingPort {
 
     fn is_at_end(&self) -> bool {
         self.port.as_ref().is_some_and(|port| port.is_at_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
+
+    #[test]
+    fn reserve_opens_with_large_buffers() {
+        let config = PacketConfig { interface: "lo".into(), number: 0, fanout: None };
+        let Ok(ordinary) = new_socket() else {
+            return fwdlab_testdata::skip("packet sockets can't be opened here (root)");
+        };
+        let reserve = Reserve::open(&config, 1500, None, None).expect("a reserve");
+        let size = |socket| (socket_recv_buffer_size(socket), socket_send_buffer_size(socket));
+        let ((receive, send), (more_receive, more_send)) = (size(&ordinary), size(&reserve.socket));
+        assert!(more_receive.expect("a size") > receive.expect("a size"));
+        assert!(more_send.expect("a size") > send.expect("a size"));
     }
 }

@@ -15,8 +15,8 @@
 use super::offload::{self, Cutter, HEADER_BYTES, MergedFrame, OffloadHeader};
 use super::outbox::Outbox;
 use super::socket::{
-    Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_send_buffer,
-    instruction, open_socket, set_option, take_drops,
+    Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_buffers, instruction,
+    open_socket, set_option, take_drops,
 };
 use crate::NetioError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
@@ -45,8 +45,6 @@ const SLOTS: Slots = Slots { count: 4096, bytes: 2048, longest: CAPACITY };
 const LONG_SLOTS: Slots = Slots { count: 2048, bytes: 16_384, longest: LONGEST };
 /// Size of a block of slots, for which the kernel needs contiguous pages.
 const BLOCK_BYTES: usize = 1 << 16;
-/// Bytes of the send buffer; the default is 200 kB, which some hundred frames fill.
-const SEND_BUFFER: i32 = 8 << 20;
 
 /// Bytes of a slot before the frame.
 const SLOT_HEADERS: usize = libc::TPACKET2_HDRLEN + HEADER_BYTES + 32;
@@ -142,11 +140,12 @@ impl PacketPort {
         let slots = slots_for(mtu);
         let interface = config.interface.as_str();
         let socket = open_socket(interface)?;
+        enlarge_buffers(&socket);
         PacketPort::on(socket, config, interface_index(interface)?, slots, None)
     }
 
-    /// Opens the port with an existing socket, which another port may have used before, on an
-    /// interface with a known index.
+    /// Opens the port with an existing socket, which has large buffers and which another port may
+    /// have used before, on an interface with a known index.
     pub(super) fn again(
         socket: OwnedFd,
         config: &PacketConfig,
@@ -178,7 +177,6 @@ impl PacketPort {
             move |e: io::Error| NetioError::system(what, e)
         };
         bypass_queueing(&socket)?;
-        enlarge_send_buffer(&socket, SEND_BUFFER);
         set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)
             .map_err(failed("deafness to its own frames"))?;
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))

@@ -2,8 +2,10 @@
 
 use crate::NetioError;
 use crate::xdp::interface_index;
+use rustix::net::sockopt;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 
 /// Opens a packet socket without an interface, which receives nothing yet.
 pub(super) fn new_socket() -> Result<OwnedFd, NetioError> {
@@ -108,20 +110,54 @@ fn set_option_at<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io:
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets the send buffer to `bytes`, or to the maximum allowed.
-pub(super) fn enlarge_send_buffer(socket: &OwnedFd, bytes: i32) {
-    enlarge(socket, bytes, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF]);
+/// Bytes of each buffer of a port's socket. The default, 200 kB, holds some hundred frames to send,
+/// or two merged ones that exceed a slot.
+const BUFFER_BYTES: usize = 8 << 20;
+
+/// Enlarges both buffers of a socket. Only root of the initial namespace may exceed the limit, so
+/// call this before the process gives up its rights.
+pub(super) fn enlarge_buffers(socket: &OwnedFd) {
+    let receive = Buffer {
+        size: |socket| sockopt::socket_recv_buffer_size(socket),
+        set: |socket, bytes| sockopt::set_socket_recv_buffer_size(socket, bytes),
+        force: |socket, bytes| sockopt::set_socket_recv_buffer_size_force(socket, bytes),
+    };
+    let send = Buffer {
+        size: |socket| sockopt::socket_send_buffer_size(socket),
+        set: |socket, bytes| sockopt::set_socket_send_buffer_size(socket, bytes),
+        force: |socket, bytes| sockopt::set_socket_send_buffer_size_force(socket, bytes),
+    };
+    receive.enlarge(socket);
+    send.enlarge(socket);
 }
 
-/// Sets the receive buffer to `bytes`, or to the maximum allowed.
-pub(super) fn enlarge_receive_buffer(socket: &OwnedFd, bytes: i32) {
-    enlarge(socket, bytes, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF]);
+/// Options of one of a socket's buffers.
+struct Buffer {
+    /// Reads twice the size set.
+    size: fn(&OwnedFd) -> rustix::io::Result<usize>,
+    /// Sets the size, or the limit.
+    set: fn(&OwnedFd, usize) -> rustix::io::Result<()>,
+    force: fn(&OwnedFd, usize) -> rustix::io::Result<()>,
 }
 
-fn enlarge(socket: &OwnedFd, bytes: i32, [force, within_limit]: [libc::c_int; 2]) {
-    let set = |option| set_option_at(socket, libc::SOL_SOCKET, option, &bytes);
-    // Only root of the initial namespace may exceed the limit; the alternative never fails.
-    let _ = set(force).or_else(|_| set(within_limit));
+impl Buffer {
+    /// Enlarges the buffer to [`BUFFER_BYTES`] or the limit; never shrinks it.
+    fn enlarge(&self, socket: &OwnedFd) {
+        let size = (self.size)(socket).unwrap_or_default();
+        if size >= 2 * BUFFER_BYTES || (self.force)(socket, BUFFER_BYTES).is_ok() {
+            return;
+        }
+        // No option reads the limit, so another socket tries.
+        let probe = UnixDatagram::unbound().map(OwnedFd::from);
+        let limited = probe.ok().and_then(|probe| {
+            (self.set)(&probe, BUFFER_BYTES).ok()?;
+            (self.size)(&probe).ok()
+        });
+        if limited > Some(size) {
+            // An error leaves the size unchanged.
+            let _ = (self.set)(socket, BUFFER_BYTES);
+        }
+    }
 }
 
 /// Sends frames directly to the driver.
@@ -209,5 +245,36 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly the range that `new` mapped; no reference into it outlives a call.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(socket: &OwnedFd) -> [usize; 2] {
+        [sockopt::socket_recv_buffer_size(socket), sockopt::socket_send_buffer_size(socket)]
+            .map(|size| size.expect("a size"))
+    }
+
+    #[test]
+    fn enlarge_buffers_never_shrinks_them() {
+        let socket = || OwnedFd::from(UnixDatagram::unbound().expect("a socket"));
+        let (ordinary, enlarged, large) = (socket(), socket(), socket());
+        // Above the limit, if the test runs as root.
+        let _ = sockopt::set_socket_recv_buffer_size_force(&large, BUFFER_BYTES / 2);
+        let _ = sockopt::set_socket_send_buffer_size_force(&large, BUFFER_BYTES / 2);
+        enlarge_buffers(&enlarged);
+        let before = [&ordinary, &enlarged, &large].map(sizes);
+        let sockets = std::thread::spawn(move || {
+            crate::rights::drop_all().expect("the kernel takes them");
+            let sockets = [ordinary, enlarged, large];
+            sockets.iter().for_each(enlarge_buffers);
+            sockets
+        });
+        let after = sockets.join().expect("no panic").each_ref().map(sizes);
+        for (before, after) in before.iter().flatten().zip(after.iter().flatten()) {
+            assert!(after >= before, "{before:?} {after:?}");
+        }
     }
 }
