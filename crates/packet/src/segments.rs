@@ -46,6 +46,8 @@ pub struct Merged {
     pub size: u16,
     /// Offset of the TCP or UDP header from the start of the frame; `None` if unknown.
     pub transport: Option<usize>,
+    /// True if only the first segment keeps CWR (RFC 3168). With Accurate ECN (RFC 9768) all do.
+    pub clears_cwr: bool,
 }
 
 /// Cuts one merged packet after the other; its buffer is reused.
@@ -57,6 +59,8 @@ pub struct Segmenter {
     layout: Layout,
     /// Payload bytes of a segment; the last one may have fewer.
     size: usize,
+    /// TCP flags that later segments keep.
+    later_flags: u8,
     /// Payload not yet returned.
     rest: Range<usize>,
     /// Number of the next segment; `None` if all have been returned.
@@ -90,6 +94,7 @@ impl Segmenter {
             headers: Vec::new(),
             layout: Layout::default(),
             size: 0,
+            later_flags: 0,
             rest: 0..0,
             next: None,
         }
@@ -117,6 +122,7 @@ impl Segmenter {
         self.headers.clear();
         self.headers.extend_from_slice(&frame[..layout.headers]);
         self.rest = place.start + layout.headers..place.start + layout.end;
+        self.later_flags = if merged.clears_cwr { !CWR } else { 0xff };
         (self.layout, self.size, self.next) = (layout, size.into(), Some(0));
         true
     }
@@ -133,7 +139,7 @@ impl Segmenter {
         let begin = payload - self.headers.len();
         self.bytes[begin..payload].copy_from_slice(&self.headers);
         let segment = &mut self.bytes[begin..payload + take];
-        self.layout.write(segment, (number, is_last), self.size);
+        self.layout.write(segment, (number, is_last), (self.size, self.later_flags));
         Some(segment)
     }
 }
@@ -195,7 +201,12 @@ impl Layout {
     }
 
     /// Turns the headers of the merged packet into the headers of a segment.
-    fn write(self, segment: &mut [u8], (number, is_last): (u32, bool), size: usize) {
+    fn write(
+        self,
+        segment: &mut [u8],
+        (number, is_last): (u32, bool),
+        (size, later_flags): (usize, u8),
+    ) {
         let Layout { ip, transport, .. } = self;
         let length = segment.len() - transport;
         let (pseudo, protocol) = if self.is_inet {
@@ -218,7 +229,7 @@ impl Layout {
             segment[at..at + 4].copy_from_slice(&sequence.to_be_bytes());
             let flags = &mut segment[transport + 13];
             *flags &= if is_last { 0xff } else { !(FIN | PSH) };
-            *flags &= if number == 0 { 0xff } else { !CWR };
+            *flags &= if number == 0 { 0xff } else { later_flags };
             transport + 16
         } else {
             put(segment, transport + 4, length as u16);

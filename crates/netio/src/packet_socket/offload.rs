@@ -18,7 +18,7 @@ const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// A flag: the first segment keeps CWR, as always here.
+/// A flag: only the first segment keeps CWR.
 const GSO_ECN: u8 = 0x80;
 
 /// `struct virtio_net_hdr`, in the machine's byte order.
@@ -43,7 +43,8 @@ impl OffloadHeader {
             _ => return None,
         };
         let transport = self.incomplete_checksum().map(|(start, _)| start);
-        Some(Merged { kind, size: self.gso_size, transport })
+        let clears_cwr = self.gso_type & GSO_ECN != 0;
+        Some(Merged { kind, size: self.gso_size, transport, clears_cwr })
     }
 
     /// First byte that an incomplete checksum covers, and the offset of its field from there.
@@ -141,3 +142,24 @@ pub(super) fn dequeue(socket: &OwnedFd, length: usize, buffer: &mut [u8]) -> boo
 }
 
 const _: () = assert!(HEADER_BYTES == 10 && MERGED_MAX > 65_535);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_reports_kind_and_treatment_of_cwr() {
+        let merged = |gso_type| OffloadHeader { gso_type, ..OffloadHeader::default() }.merged();
+        let kinds = [
+            (GSO_TCPV4, MergedKind::Tcp4),
+            (GSO_TCPV6, MergedKind::Tcp6),
+            (GSO_UDP_L4, MergedKind::Udp),
+        ];
+        for (gso_type, kind) in kinds {
+            for flag in [0, GSO_ECN] {
+                let merged = merged(gso_type | flag).expect("supported");
+                assert_eq!((merged.kind, merged.clears_cwr), (kind, flag != 0));
+            }
+        }
+    }
+}

@@ -18,6 +18,7 @@ struct Plan {
     /// `None` for UDP.
     tcp: Option<(u8, u8)>,
     sequence: u32,
+    clears_cwr: bool,
 }
 
 impl Plan {
@@ -68,7 +69,7 @@ impl Plan {
         (tcp.ack, tcp.acknowledgment_number, tcp.ece) = (true, 77, flags & 64 != 0);
         tcp.fin = flags & 1 != 0 && is_last;
         tcp.psh = flags & 8 != 0 && is_last;
-        tcp.cwr = flags & 128 != 0 && number == 0;
+        tcp.cwr = flags & 128 != 0 && (number == 0 || !self.clears_cwr);
         tcp.set_options_raw(&vec![1; usize::from(options) * 4]).expect("up to 40 bytes");
         ip.tcp_header(tcp).write(&mut bytes, payload).expect("a vector");
         bytes
@@ -80,7 +81,7 @@ impl Plan {
             (Some(_), false) => MergedKind::Tcp6,
             (None, _) => MergedKind::Udp,
         };
-        Merged { kind, size, transport: None }
+        Merged { kind, size, transport: None, clears_cwr: self.clears_cwr }
     }
 
     /// The merged packet: its first segment is also its last one.
@@ -91,14 +92,15 @@ impl Plan {
 
 fn plan() -> impl Strategy<Value = Plan> {
     let tcp = prop::option::weighted(0.7, (any::<u8>(), 0..=10u8));
-    let any = (0..=2u8, any::<bool>(), 0..=10u8, any::<u16>(), tcp, any::<u32>());
-    any.prop_map(|(tags, is_inet, ip_options, id, tcp, sequence)| Plan {
+    let any = (0..=2u8, any::<bool>(), 0..=10u8, any::<u16>(), tcp, any::<u32>(), any::<bool>());
+    any.prop_map(|(tags, is_inet, ip_options, id, tcp, sequence, clears_cwr)| Plan {
         tags,
         is_inet,
         ip_options,
         id,
         tcp,
         sequence,
+        clears_cwr,
     })
 }
 
@@ -178,8 +180,15 @@ proptest! {
 
 #[test]
 fn longest_packet_fits_and_buffer_is_reused() {
-    let plan =
-        Plan { tags: 2, is_inet: true, ip_options: 0, id: 9, tcp: Some((0x89, 3)), sequence: 1 };
+    let plan = Plan {
+        tags: 2,
+        is_inet: true,
+        ip_options: 0,
+        id: 9,
+        tcp: Some((0x89, 3)),
+        sequence: 1,
+        clears_cwr: true,
+    };
     let mut segmenter = Segmenter::default();
     for length in [65_535 - 20 - 32, 100usize] {
         let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
@@ -193,8 +202,15 @@ fn longest_packet_fits_and_buffer_is_reused() {
 
 #[test]
 fn packets_that_cannot_be_cut_are_refused() {
-    let plan =
-        Plan { tags: 0, is_inet: true, ip_options: 0, id: 9, tcp: Some((0, 0)), sequence: 1 };
+    let plan = Plan {
+        tags: 0,
+        is_inet: true,
+        ip_options: 0,
+        id: 9,
+        tcp: Some((0, 0)),
+        sequence: 1,
+        clears_cwr: true,
+    };
     let whole = plan.merged(&[5; 100]);
     let refused = |change: &dyn Fn(&mut Vec<u8>), size: u16| {
         let mut bytes = whole.clone();
@@ -216,7 +232,8 @@ fn packets_that_cannot_be_cut_are_refused() {
 fn packets_that_differ_from_their_offload_header_are_refused() {
     for is_inet in [true, false] {
         for tcp in [Some((0, 0)), None] {
-            let plan = Plan { tags: 0, is_inet, ip_options: 0, id: 9, tcp, sequence: 1 };
+            let plan =
+                Plan { tags: 0, is_inet, ip_options: 0, id: 9, tcp, sequence: 1, clears_cwr: true };
             let (merged, own) = (plan.merged(&[5; 100]), plan.header(10));
             let is_cut = |header| cut(&mut Segmenter::new(), 0, &merged, header).is_some();
             for kind in [MergedKind::Tcp4, MergedKind::Tcp6, MergedKind::Udp] {
