@@ -34,7 +34,12 @@ pub(super) struct OffloadHeader {
 }
 
 impl OffloadHeader {
-    /// Description of a merged frame; `None` if the frame is not merged.
+    /// True if the frame is merged.
+    pub(super) fn is_merged(self) -> bool {
+        self.gso_type != 0
+    }
+
+    /// Description of a merged frame; `None` if the frame is not merged, or in an unknown way.
     pub(super) fn merged(self) -> Option<Merged> {
         let kind = match self.gso_type & !GSO_ECN {
             GSO_TCPV4 => MergedKind::Tcp4,
@@ -146,6 +151,16 @@ const _: () = assert!(HEADER_BYTES == 10 && MERGED_MAX > 65_535);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_merged_in_unknown_ways_have_no_description() {
+        for gso_type in 0..=u8::MAX {
+            let header = OffloadHeader { gso_type, ..OffloadHeader::default() };
+            let is_known = matches!(gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4);
+            let expected = (gso_type != 0, is_known);
+            assert_eq!((header.is_merged(), header.merged().is_some()), expected, "{gso_type}");
+        }
+    }
 
     #[test]
     fn merged_reports_kind_and_treatment_of_cwr() {

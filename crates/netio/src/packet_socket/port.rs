@@ -271,7 +271,7 @@ impl PacketPort {
             return Taken::Lost;
         }
         let total = length + tag.map_or(0, |tag| tag.len());
-        let is_whole = there == length && total <= self.slots.longest;
+        let is_whole = !offload.is_merged() && there == length && total <= self.slots.longest;
         if !is_whole || frame.receive(self.number, bytes).is_err() {
             return Taken::Lost;
         }
@@ -290,7 +290,7 @@ enum Taken {
     Frame,
     /// It was merged; the segments are pending.
     Segments,
-    /// It is too long.
+    /// It is too long, or merged and cannot be cut.
     Lost,
 }
 
