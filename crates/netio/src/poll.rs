@@ -129,12 +129,22 @@ pub(crate) fn wait_readable(
 /// # Errors
 /// If the interface is gone for good.
 pub(crate) fn clear_error(socket: &OwnedFd, index: u32) -> Result<(), NetioError> {
-    let what = || format!("waiting for frames at interface {index}");
-    let error = socket_error(socket).map_err(|e| NetioError::system(what(), e))?;
-    match error {
-        Err(error) if error != Errno::NETDOWN => Err(NetioError::system(what(), error)),
-        // An error only if the interface no longer exists.
-        Err(_) => index_to_name(socket, index).map(drop).map_err(|e| NetioError::system(what(), e)),
-        Ok(()) => Ok(()),
+    let error = socket_error(socket).map_err(|e| NetioError::system(waiting_at(index), e))?;
+    error.or_else(|error| check_error(socket, index, error))
+}
+
+/// Checks the cause of an error that a socket bound to interface number `index` has reported.
+///
+/// # Errors
+/// If the interface is gone for good.
+pub(crate) fn check_error(socket: &OwnedFd, index: u32, error: Errno) -> Result<(), NetioError> {
+    if error != Errno::NETDOWN {
+        return Err(NetioError::system(waiting_at(index), error));
     }
+    // An error only if the interface no longer exists.
+    index_to_name(socket, index).map(drop).map_err(|e| NetioError::system(waiting_at(index), e))
+}
+
+fn waiting_at(index: u32) -> String {
+    format!("waiting for frames at interface {index}")
 }

@@ -4,10 +4,11 @@ mod common;
 
 use common::{DESTINATION, NUMBER, Pair, SOURCE, drain, numbered, send_raw, send_raw_through, sh};
 use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
-use fwdlab_netio::{NetNs, Port};
+use fwdlab_netio::{Batch, NetNs, Port};
 use fwdlab_packet::checksum;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// One pair of namespaces at a time; CPUs are scarce.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -105,4 +106,20 @@ fn packet_port_misses_merged_frames_inside_tunnels() {
         assert_eq!(drain(&mut port), [ordinary]);
         assert_eq!(port.missed(), missed);
     }
+}
+
+/// The queue of merged frames reports that the interface is gone, and nothing else does.
+#[test]
+fn packet_port_reports_removal_after_a_queued_frame() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let mut port = open(&pair.receiver, "r0");
+    let (mut merged, pseudo) = tcp(&[], 1, 1, &[7; 5000]);
+    merged[50..52].copy_from_slice(&pseudo);
+    send_raw(&pair, &merged, Some(offload_header(1, 500, (34, 16))));
+    port.wait(Duration::from_secs(60)).expect("waiting");
+    assert!(sh(&format!("ip -n {} link delete r0", pair.receiver.name())));
+    let mut batch = Batch::new();
+    assert_eq!(port.receive(&mut batch).expect("segments"), 10);
+    assert!(port.receive(&mut batch).is_err(), "the interface is gone");
 }

@@ -7,6 +7,7 @@
 
 use super::socket::set_option;
 use fwdlab_packet::segments::{MERGED_MAX, Merged, MergedKind, Segmenter};
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -110,9 +111,14 @@ impl Cutter {
 
     /// Cuts the next frame in the queue; false if that is impossible.
     #[cold]
-    pub(super) fn cut_queued(&mut self, socket: &OwnedFd, merged: MergedFrame) -> bool {
+    pub(super) fn cut_queued(
+        &mut self,
+        socket: &OwnedFd,
+        merged: MergedFrame,
+        failure: &mut Option<Errno>,
+    ) -> bool {
         let place = &mut self.segmenter.buffer_mut()[TAG_BYTES..];
-        let is_complete = dequeue(socket, merged.length, place);
+        let is_complete = dequeue(socket, merged.length, place, failure);
         is_complete && self.begin(merged)
     }
 
@@ -130,7 +136,14 @@ impl Cutter {
 
 /// Takes the frame with this length out of the queue. Discards frames before it, which have lost
 /// their slots. Returns true if the whole frame is in `buffer`.
-pub(super) fn dequeue(socket: &OwnedFd, length: usize, buffer: &mut [u8]) -> bool {
+///
+/// `failure` becomes the error that the socket reports, which nothing else reports again.
+pub(super) fn dequeue(
+    socket: &OwnedFd,
+    length: usize,
+    buffer: &mut [u8],
+    failure: &mut Option<Errno>,
+) -> bool {
     let mut header = [0; HEADER_BYTES];
     let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
     // An interface that is down reports it once, before the frames.
@@ -140,7 +153,9 @@ pub(super) fn dequeue(socket: &OwnedFd, length: usize, buffer: &mut [u8]) -> boo
         match recvmsg(socket, parts, &mut RecvAncillaryBuffer::default(), flags) {
             Ok(message) if message.bytes == HEADER_BYTES + length => return length <= buffer.len(),
             Ok(_) => {}
-            Err(_) if failures.next().is_some() => {}
+            Err(error) if error != Errno::AGAIN && failures.next().is_some() => {
+                *failure = Some(error);
+            }
             Err(_) => return false,
         }
     }

@@ -20,10 +20,11 @@ use super::socket::{
 };
 use crate::NetioError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
-use crate::poll::{Wakers, Woken, clear_error};
+use crate::poll::{Wakers, Woken, check_error, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
 use fwdlab_packet::checksum;
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -111,6 +112,8 @@ pub struct PacketPort {
     cutter: Cutter,
     outbox: Outbox,
     missed: u64,
+    /// Error that the socket reported with a frame of the queue.
+    failure: Option<Errno>,
     /// Counts completed checksums that a stack had left to a device; `None` if they are not
     /// completed.
     completed: Option<Arc<AtomicU64>>,
@@ -215,6 +218,7 @@ impl PacketPort {
             cutter: Cutter::default(),
             outbox: Outbox::new(),
             missed: 0,
+            failure: None,
             completed: None,
         })
     }
@@ -257,7 +261,7 @@ impl PacketPort {
         if let Some(merged) = offload.merged() {
             let merged = MergedFrame { length, merged, tag };
             let is_cut = match status & libc::TP_STATUS_COPY != 0 {
-                true => self.cutter.cut_queued(&self.socket, merged),
+                true => self.cutter.cut_queued(&self.socket, merged, &mut self.failure),
                 false => there == length && self.cutter.cut(bytes, merged),
             };
             if is_cut && offload.incomplete_checksum().is_some() {
@@ -267,7 +271,7 @@ impl PacketPort {
         }
         if status & libc::TP_STATUS_COPY != 0 {
             // It exceeds a slot.
-            offload::dequeue(&self.socket, length, &mut []);
+            offload::dequeue(&self.socket, length, &mut [], &mut self.failure);
             return Taken::Lost;
         }
         let total = length + tag.map_or(0, |tag| tag.len());
@@ -302,6 +306,12 @@ impl PacketPort {
         {
             self.count_completed();
         }
+    }
+
+    /// Checks whether the interface is gone, if the socket has reported an error.
+    fn check_failure(&mut self) -> Result<(), NetioError> {
+        let failure = self.failure.take();
+        failure.map_or(Ok(()), |error| check_error(&self.socket, self.index, error))
     }
 
     fn count_completed(&self) {
@@ -355,6 +365,9 @@ impl Port for PacketPort {
             self.next = (self.next + 1) % self.slots.count;
         }
         batch.fill(count);
+        if count == 0 {
+            self.check_failure()?;
+        }
         Ok(count)
     }
 
@@ -364,10 +377,12 @@ impl Port for PacketPort {
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
         let has_frames = self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
-        match has_frames || !self.cutter.is_empty() {
-            true => wakers.ready(),
-            false => wakers.add(self.socket.as_fd()),
+        if has_frames || !self.cutter.is_empty() {
+            wakers.ready();
+            return Ok(());
         }
+        self.check_failure()?;
+        wakers.add(self.socket.as_fd());
         Ok(())
     }
 
