@@ -4,8 +4,10 @@ mod common;
 
 use common::{DESTINATION, NUMBER, Pair, SOURCE, drain, numbered, send_raw, send_raw_through, sh};
 use fwdlab_netio::packet_socket::{PacketConfig, PacketPort};
-use fwdlab_netio::{Batch, NetNs, Port};
+use fwdlab_netio::{Batch, NetNs, Port, tun};
 use fwdlab_packet::checksum;
+use std::fs::File;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -106,6 +108,62 @@ fn packet_port_misses_merged_frames_inside_tunnels() {
         assert_eq!(drain(&mut port), [ordinary]);
         assert_eq!(port.missed(), missed);
     }
+}
+
+/// Receives without waiting, as a worker that is busy with other ports.
+fn drain_busily(port: &mut PacketPort) -> Vec<Vec<u8>> {
+    let (mut batch, mut frames) = (Batch::new(), Vec::new());
+    for _ in 0..5000 {
+        port.receive(&mut batch).expect("receiving");
+        frames.extend(batch.frames().iter().map(|frame| frame.whole().to_vec()));
+    }
+    frames
+}
+
+/// Kernels that cannot describe a merged frame may stop filling the ring: here UDP fragments (UFO)
+/// from a tap, as from an old guest.
+#[test]
+fn packet_port_receives_after_a_frame_that_the_kernel_cannot_describe() {
+    const UFO: u8 = 3;
+    let _guard = ONE_AT_A_TIME.lock();
+    let Some(pair) = Pair::new() else { return };
+    let Ok(tap) = pair.receiver.run(|| tun::open("t0", 1)) else {
+        return fwdlab_testdata::skip("taps can't be made here (/dev/net/tun)");
+    };
+    assert!(sh(&format!(
+        "ip netns exec {receiver} sysctl -qw net.ipv6.conf.t0.disable_ipv6=1 && \
+         ip -n {receiver} link set t0 up",
+        receiver = pair.receiver.name()
+    )));
+    let mut tap = tap.into_iter().map(File::from).next().expect("one queue");
+    let mut write = |header: [u8; 10], bytes: &[u8]| {
+        let frame = [&header[..], bytes].concat();
+        assert_eq!(tap.write(&frame).expect("writing"), frame.len());
+    };
+    let mut port = open(&pair.receiver, "t0");
+    let (mut written, mut received) = (0, 0);
+    for is_busy in [false, true] {
+        let (mut datagram, _) = tcp(&[], 1, 1, &[0; 4000]);
+        datagram[23] = 17;
+        write(offload_header(UFO, 1400, (34, 6)), &datagram);
+        written += 1;
+        let is_received = (0..20).any(|number| {
+            let frame = numbered(60, number);
+            write([0; 10], &frame);
+            written += 1;
+            let frames = if is_busy { drain_busily(&mut port) } else { drain(&mut port) };
+            received += frames.len() as u64;
+            // Two new rings within 100 ms would be too many.
+            std::thread::sleep(Duration::from_millis(20));
+            frames == [frame]
+        });
+        assert!(is_received);
+        assert_eq!(received + port.missed(), written);
+    }
+    // The ring remains intact, and keeps the order.
+    let frames: Vec<_> = (0..50).map(|number| numbered(60, number)).collect();
+    frames.iter().for_each(|frame| write([0; 10], frame));
+    assert!(drain(&mut port) == frames);
 }
 
 /// The queue of merged frames reports that the interface is gone, and nothing else does.

@@ -6,6 +6,7 @@ mod outbox;
 mod persistent;
 mod port;
 mod receiver;
+mod ring;
 mod sender;
 mod socket;
 

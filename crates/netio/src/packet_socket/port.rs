@@ -14,39 +14,27 @@
 
 use super::offload::{self, Cutter, HEADER_BYTES, MergedFrame, OffloadHeader};
 use super::outbox::Outbox;
+use super::ring::{Ring, Slots, StallDetector};
 use super::socket::{
-    Mapping, attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_buffers, instruction,
+    attach_filter, bind_at, bypass_queueing, detach_filter, enlarge_buffers, instruction,
     open_socket, set_option, take_drops,
 };
-use crate::NetioError;
 use crate::frame::{BATCH, Batch, CAPACITY, Frame, LONGEST};
 use crate::poll::{Wakers, Woken, check_error, clear_error};
 use crate::port::{Port, Sent};
 use crate::xdp::interface_index;
+use crate::{NetioError, clock};
 use fwdlab_packet::checksum;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// Slots of the receive ring, and bytes of each: the longest frame with its tag and the header that
-/// the kernel writes before it.
-#[derive(Clone, Copy, Debug)]
-struct Slots {
-    count: usize,
-    bytes: usize,
-    /// Longest frame.
-    longest: usize,
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Holds 2 ms of 2 million frames a second.
 const SLOTS: Slots = Slots { count: 4096, bytes: 2048, longest: CAPACITY };
 /// For links with long frames: 32 MiB.
 const LONG_SLOTS: Slots = Slots { count: 2048, bytes: 16_384, longest: LONGEST };
-/// Size of a block of slots, for which the kernel needs contiguous pages.
-const BLOCK_BYTES: usize = 1 << 16;
-
 /// Bytes of a slot before the frame.
 const SLOT_HEADERS: usize = libc::TPACKET2_HDRLEN + HEADER_BYTES + 32;
 
@@ -105,10 +93,8 @@ pub struct PacketPort {
     socket: OwnedFd,
     number: u8,
     index: u32,
-    memory: Mapping,
-    slots: Slots,
-    /// Next slot to be filled.
-    next: usize,
+    ring: Ring,
+    detector: StallDetector,
     cutter: Cutter,
     outbox: Outbox,
     missed: u64,
@@ -160,10 +146,7 @@ impl PacketPort {
             let what = format!("{what} of a packet port on {}", config.interface);
             move |e: io::Error| NetioError::system(what, e)
         };
-        // No slots: the old ring is useless now.
-        // SAFETY: an all-zero request is valid: it requests nothing.
-        let nothing: libc::tpacket_req = unsafe { std::mem::zeroed() };
-        set_option(&socket, libc::PACKET_RX_RING, &nothing).map_err(failed("old ring"))?;
+        Ring::remove(&socket).map_err(failed("old ring"))?;
         PacketPort::on(socket, config, index, slots_for(mtu), share)
     }
 
@@ -185,15 +168,7 @@ impl PacketPort {
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))
             .map_err(failed("ring version"))?;
         offload::request(&socket).map_err(failed("offload headers"))?;
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: (slots.count * slots.bytes / BLOCK_BYTES) as u32,
-            tp_frame_size: slots.bytes as u32,
-            tp_frame_nr: slots.count as u32,
-        };
-        set_option(&socket, libc::PACKET_RX_RING, &request).map_err(failed("ring"))?;
-        let memory = Mapping::new(&socket, slots.count * slots.bytes);
-        let memory = memory.map_err(failed("ring mapping"))?;
+        let ring = Ring::new(&socket, slots).map_err(failed("ring"))?;
         // Only a bound socket may join a group; until then it would receive frames that belong to
         // the other ports.
         let nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0)];
@@ -212,9 +187,8 @@ impl PacketPort {
             socket,
             number: config.number,
             index,
-            memory,
-            slots,
-            next: 0,
+            ring,
+            detector: StallDetector::new(),
             cutter: Cutter::default(),
             outbox: Outbox::new(),
             missed: 0,
@@ -223,29 +197,17 @@ impl PacketPort {
         })
     }
 
-    /// Returns the header of the next slot to be filled.
-    fn slot(&self) -> *const libc::tpacket2_hdr {
-        self.memory.at(self.next * self.slots.bytes).cast_const().cast()
-    }
-
-    /// Returns the first word of the slot's header: its owner, kernel or program.
-    fn status(&self) -> &AtomicU32 {
-        // SAFETY: the slot is inside the mapping, page-aligned or at a multiple of its size; the
-        // kernel writes the word whole, so both sides access it atomically.
-        unsafe { &*self.slot().cast() }
-    }
-
     /// Takes the slot's frame.
     fn take(&mut self, status: u32, frame: &mut Frame) -> Taken {
         // SAFETY: the kernel has handed the slot over with that status and does not touch it until
         // it is returned.
-        let header = unsafe { self.slot().read() };
+        let header = unsafe { self.ring.at(0).cast::<libc::tpacket2_hdr>().read() };
         let (begin, length) = (usize::from(header.tp_mac), header.tp_len as usize);
         let there = header.tp_snaplen as usize;
-        if begin < HEADER_BYTES || begin + there > self.slots.bytes {
+        if begin < HEADER_BYTES || begin + there > self.ring.slots().bytes {
             return Taken::Lost;
         }
-        let address = self.memory.at(self.next * self.slots.bytes + begin - HEADER_BYTES);
+        let address = self.ring.at(begin - HEADER_BYTES);
         // SAFETY: inside the slot, as just checked, which the program owns for now; any bytes are a
         // header.
         let offload = unsafe { address.cast::<OffloadHeader>().read_unaligned() };
@@ -275,7 +237,8 @@ impl PacketPort {
             return Taken::Lost;
         }
         let total = length + tag.map_or(0, |tag| tag.len());
-        let is_whole = !offload.is_merged() && there == length && total <= self.slots.longest;
+        let is_whole =
+            !offload.is_merged() && there == length && total <= self.ring.slots().longest;
         if !is_whole || frame.receive(self.number, bytes).is_err() {
             return Taken::Lost;
         }
@@ -306,6 +269,23 @@ impl PacketPort {
         {
             self.count_completed();
         }
+    }
+
+    fn count_drops(&mut self) {
+        let drops = take_drops(&self.socket);
+        self.missed += drops;
+        self.detector.note_drops(drops);
+    }
+
+    /// Creates a new ring if the kernel has stopped filling this one.
+    #[cold]
+    fn check_ring(&mut self) -> Result<(), NetioError> {
+        self.count_drops();
+        if self.ring.status().is_some() || !self.detector.is_stalled(clock::monotonic_ns()) {
+            return Ok(());
+        }
+        let failed = |e| NetioError::system(format!("new ring at interface {}", self.index), e);
+        self.ring.renew(&self.socket).map_err(failed)
     }
 
     /// Checks whether the interface is gone, if the socket has reported an error.
@@ -344,6 +324,7 @@ fn put_tag_back(frame: &mut Frame, tag: [u8; TAG_BYTES]) -> bool {
 impl Port for PacketPort {
     fn receive(&mut self, batch: &mut Batch) -> Result<usize, NetioError> {
         let (frames, mut count) = (batch.fill(BATCH), 0);
+        let mut is_empty = true;
         while count < frames.len() {
             if let Some(segment) = self.cutter.next_segment() {
                 match frames[count].receive(self.number, segment) {
@@ -352,19 +333,21 @@ impl Port for PacketPort {
                 }
                 continue;
             }
-            let status = self.status().load(Ordering::Acquire);
-            if status & libc::TP_STATUS_USER == 0 {
-                break;
-            }
+            let Some(status) = self.ring.status() else { break };
+            is_empty = false;
             match self.take(status, &mut frames[count]) {
                 Taken::Frame => count += 1,
                 Taken::Segments => {}
                 Taken::Lost => self.missed += 1,
             }
-            self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next = (self.next + 1) % self.slots.count;
+            self.ring.advance();
         }
         batch.fill(count);
+        if !is_empty {
+            self.detector.note_frames();
+        } else if self.detector.note_empty() {
+            self.check_ring()?;
+        }
         if count == 0 {
             self.check_failure()?;
         }
@@ -376,8 +359,7 @@ impl Port for PacketPort {
     }
 
     fn wake_by(&mut self, wakers: &mut Wakers) -> Result<(), NetioError> {
-        let has_frames = self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
-        if has_frames || !self.cutter.is_empty() {
+        if self.ring.status().is_some() || !self.cutter.is_empty() {
             wakers.ready();
             return Ok(());
         }
@@ -387,12 +369,17 @@ impl Port for PacketPort {
     }
 
     fn woken(&mut self, woken: Woken) -> Result<(), NetioError> {
-        if woken == Woken::Failing { clear_error(&self.socket, self.index) } else { Ok(()) }
+        match woken {
+            Woken::Failing => clear_error(&self.socket, self.index),
+            // A ring that is not filled any more wakes no thread.
+            Woken::InVain => self.check_ring(),
+            Woken::Here | Woken::Elsewhere => Ok(()),
+        }
     }
 
     /// Returns the number of frames without a free slot, and of frames longer than a slot.
     fn missed(&mut self) -> u64 {
-        self.missed += take_drops(&self.socket);
+        self.count_drops();
         self.missed
     }
 }

@@ -234,6 +234,16 @@ impl Mapping {
         Ok(Mapping { base: base.cast(), bytes })
     }
 
+    /// Unmaps the ring; nothing is inside afterwards.
+    pub(super) fn unmap(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: exactly the range that `new` mapped, once; no reference into it outlives a
+            // call.
+            unsafe { libc::munmap(self.base.cast(), self.bytes) };
+        }
+        self.bytes = 0;
+    }
+
     /// Returns a pointer to the byte at `offset`, which must be inside.
     pub(super) fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset < self.bytes);
@@ -243,8 +253,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that `new` mapped; no reference into it outlives a call.
-        unsafe { libc::munmap(self.base.cast(), self.bytes) };
+        self.unmap();
     }
 }
 
