@@ -13,12 +13,14 @@
 //!   joins;
 //! - `patches` reads the places that the kernel patches;
 //! - `function` decodes functions, `reference` finds what their instructions refer to;
-//! - `compare` compares functions, and `data` their targets.
+//! - `compare` compares functions, and `data` their targets;
+//! - `callers` finds calls between functions.
 //!
 //! Only x86-64 is supported.
 #![forbid(unsafe_code)]
 
 mod build;
+mod callers;
 mod compare;
 mod data;
 mod error;
@@ -34,6 +36,7 @@ mod tests;
 mod vmlinux;
 
 pub use build::Build;
+pub use callers::callers;
 pub use compare::{Change, Comparison, compare};
 pub use error::CodeError;
 pub use reason::Reason;

@@ -5,6 +5,7 @@ mod elf;
 mod kernel;
 mod symbols;
 
+use crate::callers::callers;
 use crate::compare::{Change, Comparison, compare};
 use crate::reason::Reason;
 use assembler::{Item, Program, bytes, function};
@@ -48,6 +49,15 @@ fn compared(old: &Program, new: &Program) -> Comparison {
 fn reasons(new: &Program) -> Vec<(String, Reason)> {
     let found = compared(&program(), new);
     found.changed.into_iter().map(|Change { function, reason }| (function, reason)).collect()
+}
+
+#[test]
+fn callers_are_the_functions_that_call_a_name() {
+    let build = program().build();
+    let found = callers(&build, ["forward", "lookup", "other"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found["lookup"].iter().eq(&["forward"]), "{found:?}");
+    assert!(callers(&build, ["lookup"]).is_empty(), "only among the names");
 }
 
 #[test]

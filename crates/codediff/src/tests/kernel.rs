@@ -2,6 +2,7 @@
 
 use super::assembler::flip;
 use crate::build::Build;
+use crate::callers::callers;
 use crate::compare::compare;
 use crate::function::Function;
 use fwdlab_testdata::Random;
@@ -36,6 +37,8 @@ fn compare_of_kernel_with_any_bit_of_code_changed_is_changed() {
     let same = compare(&old, &new, PATH);
     assert_eq!((same.changed.as_slice(), same.moved), (&[][..], 0));
     assert!(same.equal.len() > PATH.len() / 2, "{same:?}");
+    let called = callers(&old, PATH.into_iter().chain(["ip_list_rcv", "ip_rcv_core"]));
+    assert!(called.values().any(|by| by.contains("ip_rcv")), "{called:?}");
     let mut random = Random::of("changed bits of a kernel");
     for _ in 0..CHANGES {
         let name = &same.equal[random.below(same.equal.len() as u64) as usize];

@@ -12,6 +12,9 @@ use fwdlab_results::report::counted;
 /// Functions shown per build and profile.
 const FUNCTIONS: usize = 12;
 
+/// Callers of a function that are listed by name.
+const CALLERS: usize = 4;
+
 /// The document: a row per build, then each build that differs.
 pub(super) fn document(review: &Review) -> Document<'_> {
     let mut blocks = vec![Block::remark(Remark::Caption, NOT_TIME), builds(review)];
@@ -173,10 +176,17 @@ fn code(review: &Review, functions: &[ChangedFunction]) -> Block {
     let line = |function: &ChangedFunction| {
         let profiles: Vec<&str> =
             function.profiles.iter().map(|at| review.profiles[*at].as_str()).collect();
-        match is_single || profiles.len() == review.profiles.len() {
+        let mut line = match is_single || profiles.len() == review.profiles.len() {
             true => format!("{}: {}", function.name, function.reason),
             false => format!("{} ({}): {}", function.name, profiles.join(", "), function.reason),
+        };
+        if let [first, others @ ..] = function.callers.as_slice() {
+            line += &match others.len() {
+                0..CALLERS => format!("; called by {}", function.callers.join(", ")),
+                more => format!("; called by {first} and {more} others"),
+            };
         }
+        line
     };
     let list = Block::list(functions.iter().map(line));
     Block::section("Functions whose code differs", vec![list]).folded()

@@ -6,6 +6,7 @@ use super::steps::{BuildName, Source};
 use crate::command::counted_guest::Subject;
 use anyhow::Result;
 use fwdlab_codediff::{Build, Comparison};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A kernel, or the reason if its package is no complete kernel.
@@ -41,6 +42,10 @@ impl Source for Kernels {
 
     fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
         fwdlab_codediff::compare(old, new, functions.iter().copied())
+    }
+
+    fn callers<'n>(code: &Build, functions: &[&'n str]) -> BTreeMap<&'n str, BTreeSet<&'n str>> {
+        fwdlab_codediff::callers(code, functions.iter().copied())
     }
 
     fn count(&mut self, build: usize) -> Result<Counts> {
@@ -92,6 +97,10 @@ impl Source for Commits<'_> {
 
     fn compare(old: &Build, new: &Build, functions: &[&str]) -> Comparison {
         fwdlab_codediff::compare(old, new, functions.iter().copied())
+    }
+
+    fn callers<'n>(code: &Build, functions: &[&'n str]) -> BTreeMap<&'n str, BTreeSet<&'n str>> {
+        fwdlab_codediff::callers(code, functions.iter().copied())
     }
 
     fn count(&mut self, build: usize) -> Result<Counts> {

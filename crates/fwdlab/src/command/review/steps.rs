@@ -30,6 +30,11 @@ pub(super) trait Source {
     fn code(&mut self, build: usize) -> Result<Result<Self::Code, String>>;
     /// Compares functions of two builds.
     fn compare(old: &Self::Code, new: &Self::Code, functions: &[&str]) -> Comparison;
+    /// Returns for each function the others that call it directly.
+    fn callers<'n>(
+        code: &Self::Code,
+        functions: &[&'n str],
+    ) -> BTreeMap<&'n str, BTreeSet<&'n str>>;
     /// Counts a build by profile.
     ///
     /// # Errors
@@ -107,6 +112,8 @@ pub(super) struct ChangedFunction {
     pub(super) reason: String,
     /// Profiles that execute it.
     pub(super) profiles: Vec<usize>,
+    /// Executed functions that call it directly.
+    pub(super) callers: Vec<String>,
 }
 
 impl Review {
@@ -189,7 +196,14 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
         };
         let functions: Vec<&str> = names.keys().map(String::as_str).collect();
         let found = S::compare(&before.1, &code, &functions);
-        let changed = changed(&found, &names);
+        let mut changed = changed(&found, &names);
+        if !changed.is_empty() {
+            let callers = S::callers(&code, &functions);
+            for function in &mut changed {
+                let found = callers.get(function.name.as_str()).into_iter().flatten();
+                function.callers = found.map(|caller| (*caller).to_owned()).collect();
+            }
+        }
         let is_equal = changed.is_empty();
         let mut counted = Vec::new();
         let mut failure = None;
@@ -236,6 +250,7 @@ fn changed(found: &Comparison, names: &BTreeMap<String, Vec<usize>>) -> Vec<Chan
         name: name.to_owned(),
         reason,
         profiles: names.get(name).cloned().unwrap_or_default(),
+        callers: Vec::new(),
     };
     let known = found.changed.iter().map(|change| one(&change.function, change.reason.to_string()));
     let unknown = found.unknown.iter().map(|name| one(name, "in neither build's files".to_owned()));
