@@ -12,6 +12,7 @@ use crate::report::rows::reasons;
 use crate::stats::Verdict;
 use crate::stats::comparison::DoubtEvidence;
 use crate::text::Tone;
+use fwdlab_model::design::MethodKind;
 use fwdlab_model::units::format_pps;
 pub(super) use places::places;
 
@@ -20,10 +21,13 @@ const LEVELS: usize = 8;
 
 /// States the result in a sentence or two.
 pub(super) fn found(analysis: &Analysis) -> Block {
-    let text = match analysis.core.comparisons.as_slice() {
-        [] => Inline::default().strong(rates(analysis, "; no variant is compared with another")),
-        [one] => single(analysis, one),
-        many => unanswered(analysis, many).unwrap_or_else(|| several(analysis, many)),
+    let text = match (of_floods(analysis), analysis.core.comparisons.as_slice()) {
+        (Some(floods), _) => Inline::default().strong(floods),
+        (None, []) => {
+            Inline::default().strong(rates(analysis, "; no variant is compared with another"))
+        }
+        (None, [one]) => single(analysis, one),
+        (None, many) => unanswered(analysis, many).unwrap_or_else(|| several(analysis, many)),
     };
     let distrusted: Vec<String> = analysis
         .core
@@ -117,6 +121,16 @@ fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
     };
     let text = format!(" {} comparisons are without an answer{why}.", all.len());
     Some(Inline::default().strong(rates(analysis, "")).text(text))
+}
+
+/// States the results of floods, if they are the experiment's answer: traffic that the device carries
+/// without a flood has no rates to compare.
+pub(super) fn of_floods(analysis: &Analysis) -> Option<String> {
+    let has_none = |one: &Compared| matches!(one.outcome, Outcome::Unanswerable { .. });
+    let method = analysis.method.as_ref().filter(|method| method.kind == MethodKind::Flood)?;
+    let sentences = method.sentences();
+    (!sentences.is_empty() && analysis.core.comparisons.iter().all(has_none))
+        .then(|| format!("{}.", sentences.join("; ")))
 }
 
 /// States the number of comparisons by verdict, and the largest effect.

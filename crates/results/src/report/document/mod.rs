@@ -85,7 +85,9 @@ pub fn document<'a>(analysis: &'a Analysis, pictures: &Pictures) -> Document<'a>
     if pictures.effects.is_none() || are_many {
         blocks.extend(graph.take());
     }
-    if let Some(method) = &analysis.method {
+    if let Some(method) = &analysis.method
+        && answer::of_floods(analysis).is_none()
+    {
         blocks.push(Block::list(method.sentences()));
     }
     blocks.push(Block::list(answer::beside(analysis)));
