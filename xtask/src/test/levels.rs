@@ -51,6 +51,7 @@ const PROGRAMS: &[(&str, &str, Level, Lane)] = &[
     ("fwdlab-netio", "arrivals", Level::Netns, Lane::Machine),
     ("fwdlab-netio", "delays", Level::Netns, Lane::Machine),
     ("fwdlab-netio", "frames", Level::Netns, Lane::Machine),
+    ("fwdlab-netio", "offloads", Level::Netns, Lane::Machine),
     ("fwdlab-netio", "ports", Level::Netns, Lane::Machine),
     ("fwdlab-bench", "netns", Level::Netns, Lane::Machine),
     ("fwdlab-bench", "profile", Level::Netns, Lane::Machine),
