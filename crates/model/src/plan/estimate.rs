@@ -3,7 +3,7 @@
 
 use super::{Plan, Variant};
 use crate::design::Surroundings;
-use crate::settings::{Rate, Settings, TestbedKind};
+use crate::settings::{DutKind, Rate, Settings, TestbedKind};
 
 /// Duration of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,17 @@ const DISTURBED: u32 = 10;
 /// Time of a counted packet, as a share of its time by the trial's clock, which counts packets: a
 /// batch of 32 takes about 10 ms.
 const COUNTED: f64 = 0.3;
+/// Time to add a route of a kernel and to remove it: `ip -batch` took 2.8 s for 100,000 and 25 s for
+/// a million.
+const KERNEL_ROUTE_NS: u64 = 25_000;
+/// Time to add a route to the table of fwdlab's router.
+const ROUTER_ROUTE_NS: u64 = 1_500;
+/// Time per flow, times the logarithm of their number, until a packet of each flow has passed a
+/// device that loses most of the offered load: 4 s for 100,000 flows and 21 s for a million were
+/// measured.
+const FLOW_NS: f64 = 2_000.0;
+/// Start of perf for a run, and reading its samples.
+const SAMPLING_NS: u64 = 500 * MS;
 /// Guests that stay up at the same time.
 const GUESTS: usize = 2;
 
@@ -61,7 +72,7 @@ impl Costs {
             TestbedKind::Memory => costs(30, 10, 0, 1_500),
             // Sender, device and other programs share CPUs.
             TestbedKind::Auto | TestbedKind::Netns => {
-                Costs { disturbed: DISTURBED, ..costs(330, 150, 0, 2_400) }
+                Costs { disturbed: DISTURBED, ..costs(450, 150, 0, 2_400) }
             }
             // The counters of network cards are late, so the drain takes long.
             TestbedKind::Ssh => costs(5_000 + drain_ms, drain_ms, 0, 0),
@@ -141,8 +152,21 @@ impl Plan {
         if self.base.testbed.kind == TestbedKind::Sim {
             return 0;
         }
-        let starts = self.variants.iter().map(|variant| variant.settings.dut.kind.row().start_ms);
-        MS * starts.sum::<u64>() / self.variants.len().max(1) as u64
+        let start_ns = |variant: &Variant| {
+            let dut = &variant.settings.dut;
+            let route_ns = match dut.kind {
+                DutKind::Router => ROUTER_ROUTE_NS,
+                DutKind::Linux | DutKind::Freebsd => KERNEL_ROUTE_NS,
+                DutKind::Command => 0,
+            };
+            MS * dut.kind.row().start_ms + route_ns * u64::from(dut.routes)
+        };
+        let sampling_ns = match (&self.profile, self.base.testbed.kind) {
+            (Some(_), TestbedKind::Auto | TestbedKind::Netns | TestbedKind::Ssh) => SAMPLING_NS,
+            _ => 0,
+        };
+        let starts_ns: u64 = self.variants.iter().map(start_ns).sum();
+        starts_ns / self.variants.len().max(1) as u64 + sampling_ns
     }
 
     /// Returns the number of boots of guests: one for each different one, more if they cannot all
@@ -175,13 +199,17 @@ impl Plan {
         kinds.len() as u64
     }
 
-    /// Returns the mean warm-up of the variants: as planned, or until a packet of each flow was
-    /// sent.
+    /// Returns the mean warm-up of the variants: as planned, or until a packet of each flow has
+    /// arrived.
     fn warmup_ns(&self) -> u64 {
         let of = |variant: &Variant| {
             let traffic = &variant.settings.traffic;
+            let flows = f64::from(traffic.flows.count());
+            let is_here =
+                matches!(self.base.testbed.kind, TestbedKind::Auto | TestbedKind::Netns);
             let flows_ns = match traffic.rate {
-                Rate::Pps(pps) => 1e9 * f64::from(traffic.flows.count()) / pps,
+                Rate::Pps(pps) => 1e9 * flows / pps,
+                Rate::Max if is_here => FLOW_NS * flows * flows.ln(),
                 _ => 0.0,
             };
             self.trial.warmup_ns.max(flows_ns as u64)

@@ -117,13 +117,13 @@ fn experiments_in_memory_end_within_minutes() {
 }
 
 #[test]
-fn demo_ends_within_ninety_seconds() {
+fn demo_ends_within_two_minutes() {
     let plans = experiments();
     let demo = &plans["demo"];
     assert_eq!((demo.variants.len(), demo.runs.len()), (6, 66));
     let estimate = demo.estimate();
-    assert_eq!(estimate.run_ns, 1_080_000_000);
-    assert!(estimate.total_ns < 90_000_000_000, "{estimate:?}");
+    assert_eq!(estimate.run_ns, 1_700_050_000);
+    assert!(estimate.total_ns < 120_000_000_000, "{estimate:?}");
     let six = demo.variants.iter().find(|v| v.settings.traffic.family == Family::Inet6);
     assert_eq!(six.map(|v| v.settings.traffic.frame_size.most()), Some(84));
     assert_eq!(demo.notes.len(), 1);

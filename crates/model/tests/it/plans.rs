@@ -289,10 +289,10 @@ fn a_simulated_capacity_is_the_base_times_the_effects() {
 fn duration_estimates_add_up() {
     let text = "version = 1\n[testbed]\nkind = \"netns\"\n[[factor]]\nname = \"queues\"\nlevels = [1, 2]\n";
     let estimate = plan(text).estimate();
-    // 300 ms of warm-up, a window of 1 s, 330 ms around them; one ceiling.
-    assert_eq!((estimate.runs, estimate.run_ns), (10, 1_630_000_000));
-    assert_eq!((estimate.once_ns, estimate.total_ns), (2_400_000_000, 18_700_000_000));
-    assert_eq!((estimate.of_runs(0), estimate.of_runs(1)), (0, 4_030_000_000));
+    // 300 ms of warm-up, a window of 1 s, 450 ms around them; one ceiling.
+    assert_eq!((estimate.runs, estimate.run_ns), (10, 1_750_050_000));
+    assert_eq!((estimate.once_ns, estimate.total_ns), (2_400_000_000, 19_900_500_000));
+    assert_eq!((estimate.of_runs(0), estimate.of_runs(1)), (0, 4_150_050_000));
     let sim = plan(&text.replace("netns", "sim")).estimate();
     assert_eq!((sim.total_ns, sim.or_more()), (0, ""));
     let search = "[method]\nkind = \"mlrsearch\"\n";
