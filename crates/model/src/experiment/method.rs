@@ -2,6 +2,7 @@
 
 mod directions;
 mod flood;
+mod reset;
 
 use super::Experiment;
 use crate::design::method::TRIALS_MAX;
@@ -204,7 +205,7 @@ pub(super) fn judge(spec: &Spec, experiment: &Experiment, faults: &mut Vec<Diagn
             Method::SystemRecovery { .. } => {
                 own_sender(kind, experiment, "keeps one rate as long as it sends", faults);
             }
-            Method::Reset { .. } => resettable(written, kind, experiment, faults),
+            Method::Reset { .. } => reset::judge(written, kind, experiment, faults),
             Method::Flood { max_load, .. } if !written.faulty => {
                 flood::judge(kind, *max_load, experiment, faults);
             }
@@ -435,31 +436,6 @@ fn variants(experiment: &Experiment) -> impl Iterator<Item = Settings> + '_ {
         }
         settings
     })
-}
-
-/// Checks that packets after a reset can be compared with earlier ones: a device that lost its
-/// translations gives flows other source ports.
-fn resettable(
-    written: &MethodSpec,
-    kind: &Spanned<MethodKind>,
-    experiment: &Experiment,
-    faults: &mut Vec<Diagnostic>,
-) {
-    let translates = |settings: Settings| settings.dut.nat.is_of_sources();
-    if !variants(experiment).any(translates) {
-        return;
-    }
-    let test = written.tests.iter().flat_map(|tests| tests.get_ref());
-    let test = test.into_iter().find(|test| *test.get_ref() == SuiteTest::Reset);
-    let span = test.map_or(kind.span(), Spanned::span);
-    faults.push(
-        Diagnostic::new(span, "a reset ends translations of sources")
-            .label("flows that get another port count as damaged")
-            .help(
-                "write tests = [\"throughput\", \"latency\", ...] without \"reset\" in [method], or \
-                 nat = \"destination\"",
-            ),
-    );
 }
 
 /// Checks that a search for goals within limits is possible; the search itself reports each fault.

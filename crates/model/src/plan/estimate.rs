@@ -205,8 +205,7 @@ impl Plan {
         let of = |variant: &Variant| {
             let traffic = &variant.settings.traffic;
             let flows = f64::from(traffic.flows.count());
-            let is_here =
-                matches!(self.base.testbed.kind, TestbedKind::Auto | TestbedKind::Netns);
+            let is_here = matches!(self.base.testbed.kind, TestbedKind::Auto | TestbedKind::Netns);
             let flows_ns = match traffic.rate {
                 Rate::Pps(pps) => 1e9 * flows / pps,
                 Rate::Max if is_here => FLOW_NS * flows * flows.ln(),

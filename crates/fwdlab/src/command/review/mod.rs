@@ -146,7 +146,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
 /// kernel counts as not built.
 fn kernels(builds: &[PathBuf], cache: &Path) -> Result<Vec<Kernel>> {
     let find = |path: PathBuf| {
-        let subject = match counted_guest::subjects(&[path.clone()], &[], cache) {
+        let subject = match counted_guest::subjects(std::slice::from_ref(&path), &[], cache) {
             Ok(mut found) => found.pop().ok_or_else(|| "no kernel".to_owned()),
             Err(error) if builds.contains(&path) => return Err(error),
             Err(error) => Err(format!("{error:#}")),
