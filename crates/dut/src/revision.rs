@@ -42,17 +42,17 @@ pub(super) fn read_back(
     let (when, next) = match is_installed_by_us(revision) {
         true => (
             " after the revision was installed",
-            "see by hand what `install` and `upgrade` do there, or correct `expect`",
+            "run the commands of `install` and `upgrade` by hand, or correct `expect`",
         ),
         false => (
             "",
-            "boot what is expected, or say how it gets there (`install`; a line of `loader`), or \
-             correct `expect`",
+            "correct `setup` or `expect`, or name the commands that install the revision \
+             (`install`, a line of `loader`)",
         ),
     };
     let (name, verify, expect) = (host.name(), &revision.verify, &revision.expect);
     Err(BenchError::environment(
-        format!("{name}: `{verify}` says `{output}`{when}, and not `{expect}`"),
+        format!("{name}: `{verify}` prints `{output}`{when}, not `{expect}`"),
         next,
     ))
 }
@@ -77,12 +77,15 @@ mod tests {
             read_back_revision(expect, "").expect("it runs");
         }
         let error = read_back_revision("def456", "dpkg -i x.deb").expect_err("another runs");
-        assert!(error.contains("says `#1 SMP abc123` after the revision was installed"), "{error}");
+        assert!(
+            error.contains("prints `#1 SMP abc123` after the revision was installed"),
+            "{error}"
+        );
         let error = read_back_revision("def456", "").expect_err("another runs");
-        assert!(error.contains("says `#1 SMP abc123`, and not `def456`"), "{error}");
+        assert!(error.contains("prints `#1 SMP abc123`, not `def456`"), "{error}");
         assert!(error.contains("`install`"), "{error}");
         assert_eq!(findings.facts["revision"], "#1 SMP abc123");
         revision.verify.clear();
-        read_back(&host, &revision, &mut findings).expect("nobody is asked");
+        read_back(&host, &revision, &mut findings).expect("nothing to verify");
     }
 }

@@ -50,7 +50,7 @@ impl<'a> SetupGuard<'a> {
             if !output.contains(&revision.expect) {
                 return Err(BenchError::environment(
                     format!(
-                        "{}: `{}` says `{output}` after `setup`, not `{}`",
+                        "{}: `{}` prints `{output}` after `setup`, not `{}`",
                         host.name(),
                         revision.verify,
                         revision.expect
@@ -138,7 +138,7 @@ mod tests {
         let (host, settings) = (host("nothing"), settings("is there"));
         let error = SetupGuard::begin(&host, &settings, HERE, &mut Findings::default());
         let error = error.err().unwrap().to_string();
-        assert!(error.contains("`look` says `nothing`"), "{error}");
+        assert!(error.contains("`look` prints `nothing`"), "{error}");
         assert_eq!(commands_of(&host).last().unwrap(), "down");
     }
 

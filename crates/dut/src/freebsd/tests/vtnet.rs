@@ -124,7 +124,7 @@ fn revision_without_installer_is_only_read_back() {
         done.map(|()| findings).map_err(|error| error.to_string())
     };
     let error = configure(&host, &settings).expect_err("another runs");
-    assert!(error.contains("`uname -v` says `FreeBSD 14.1-RELEASE"), "{error}");
+    assert!(error.contains("`uname -v` prints `FreeBSD 14.1-RELEASE"), "{error}");
     // A line of the loader's file may select the revision: it is written, and takes effect, first.
     settings.dut.remote.loader.insert("kernel".into(), "kernel.r2".into());
     let expected = vec![format!("{LOADER}: kernel unset -> kernel.r2")];
