@@ -131,7 +131,12 @@ step = \"50%\"
 [design]
 blocks = 1
 ";
-    let (json, _) = Lab::new(experiment).results(&["--no-calibration"]);
+    let lab = Lab::new(experiment);
+    let (json, _) = lab.results(&["--no-calibration"]);
+    let shown = lab.fwdlab(&["show", "results/x"]).expect(0).stdout;
+    let answer = shown.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    let has_answer = answer.contains("new flows") && answer.contains("get through.");
+    assert!(has_answer && !answer.contains(".."), "{shown}");
     let mut trials = 0;
     for (point, [offered, forwarded, flood, passed]) in points(&json) {
         trials += 1;

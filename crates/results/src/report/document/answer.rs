@@ -128,9 +128,9 @@ fn unanswered(analysis: &Analysis, all: &[Compared]) -> Option<Inline> {
 pub(super) fn of_floods(analysis: &Analysis) -> Option<String> {
     let has_none = |one: &Compared| matches!(one.outcome, Outcome::Unanswerable { .. });
     let method = analysis.method.as_ref().filter(|method| method.kind == MethodKind::Flood)?;
-    let sentences = method.sentences();
-    (!sentences.is_empty() && analysis.core.comparisons.iter().all(has_none))
-        .then(|| format!("{}.", sentences.join("; ")))
+    let is_known = method.borne.iter().any(|summary| summary.greatest.is_some());
+    (is_known && analysis.core.comparisons.iter().all(has_none))
+        .then(|| method.sentences().join(" "))
 }
 
 /// States the number of comparisons by verdict, and the largest effect.
