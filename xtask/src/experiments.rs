@@ -132,15 +132,15 @@ fn in_results(expected: &[Expectation], results: &Value) -> Vec<String> {
         .map(|one| {
             let label = one["label"].as_str().unwrap_or_default();
             let found = &one["outcome"]["compared"]["comparison"];
-            let Some(ratio) = percent(&found["ratio"]) else {
-                return format!("{label}: no figure");
-            };
-            let low = percent(&found["low"]).unwrap_or(f64::NEG_INFINITY);
-            let high = percent(&found["high"]).unwrap_or(f64::INFINITY);
             let range = expected.iter().find_map(|one| match one {
                 Expectation::Range { label: of, low, high } if of == label => Some((*low, *high)),
                 _ => None,
             });
+            let figures = [&found["ratio"], &found["low"], &found["high"]].map(percent);
+            let [Some(ratio), Some(low), Some(high)] = figures else {
+                let judged = if range.is_some() { "OUTSIDE: " } else { "" };
+                return format!("{judged}{label} has no figure");
+            };
             let judged = match range {
                 None => String::new(),
                 Some((least, most)) if low <= most && high >= least => " as expected".to_owned(),
@@ -206,6 +206,9 @@ mod tests {
         let row = |low, high| in_results(&range(low, high), &results).join("; ");
         assert_eq!(row(-9.0, 0.0), "on -10.0 % [-12.0, -8.0] as expected");
         assert_eq!(row(-5.0, 0.0), "on -10.0 % [-12.0, -8.0] OUTSIDE -5 % to 0 %");
+        let unanswered = json!({"comparisons": [{"label": "on", "outcome": {}}]});
+        let unanswered = in_results(&range(0.0, 1.0), &unanswered);
+        assert_eq!(unanswered, ["OUTSIDE: on has no figure"]);
         let absent = in_results(&range(0.0, 1.0), &json!({"comparisons": []}));
         assert_eq!(absent, ["OUTSIDE: no `on`"]);
     }
