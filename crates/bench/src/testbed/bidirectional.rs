@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// Time and rounds through all flows without a new one after which the missing ones count as lost.
 const STILL: Duration = Duration::from_secs(1);
 const STILL_ROUNDS: u64 = 2;
-/// Time without a new flow after which the wait ends in any case.
-const STILL_LIMIT: Duration = Duration::from_secs(30);
+/// Maximum time until all flows have arrived.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Senders and receivers of both directions.
 pub(super) struct Bidirectional<'a> {
@@ -38,11 +38,15 @@ impl<'a> Bidirectional<'a> {
         Bidirectional { forth, back, answered_flows: None, read: Snapshot::default() }
     }
 
-    /// Waits until all flows have arrived, however long the sender takes to send them. A flow of
-    /// which several packets are lost is not awaited any longer; it is reported as missing.
-    fn wait_for_flows(&mut self) {
-        let Some(flows) = self.answered_flows else { return };
-        let (mut most, mut last) = (0, (Instant::now(), 0));
+    /// Waits until all flows have arrived. A flow of which several packets are lost is not awaited
+    /// any longer; it is reported as missing.
+    ///
+    /// # Errors
+    /// If new flows still arrive after [`LONGEST_WAIT`].
+    fn wait_for_flows(&mut self) -> Result<(), BenchError> {
+        let Some(flows) = self.answered_flows else { return Ok(()) };
+        let began = Instant::now();
+        let (mut most, mut last) = (0, (began, 0));
         loop {
             let traffic = self.forth.traffic();
             let (sent, seen) = (traffic.snapshot().sent_total(), traffic.flows_seen().unwrap_or(0));
@@ -51,8 +55,16 @@ impl<'a> Bidirectional<'a> {
             }
             let is_still = last.0.elapsed() >= STILL
                 && sent.saturating_sub(last.1) >= STILL_ROUNDS * u64::from(flows);
-            if seen >= flows || is_still || last.0.elapsed() >= STILL_LIMIT {
-                return;
+            if seen >= flows || is_still {
+                return Ok(());
+            }
+            if began.elapsed() >= LONGEST_WAIT {
+                return Err(BenchError::Refused(format!(
+                    "only {most} of {flows} flows arrived within {} s, and a translated flow is \
+                     answered only after its first packet; next step: fewer flows or a higher rate \
+                     in [traffic]",
+                    LONGEST_WAIT.as_secs()
+                )));
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -86,7 +98,7 @@ impl Armed for Bidirectional<'_> {
 impl Traffic for Bidirectional<'_> {
     fn start(&mut self) -> Result<(), BenchError> {
         self.forth.traffic().start()?;
-        self.wait_for_flows();
+        self.wait_for_flows()?;
         self.back.traffic().start()
     }
 

@@ -468,9 +468,10 @@ fn interface_that_no_longer_polls_is_refused_for_live_frames() {
                 -K d0 gro off\"]\n[trial]\nwarmup = \"50ms\"\nduration = \"200ms\"\n\
                 [design]\nblocks = 1\n";
     let lab = Lab::new(text);
-    let refused = lab.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(3);
+    let refused = lab.fwdlab(&["run", "x.toml", "--no-calibration"]).expect(2);
     assert!(refused.stderr.contains("engine=xsk"), "{}", refused.stderr);
-    let run = ["run", "x.toml", "--no-calibration", "--set", "testbed.engine=xsk", "--json"];
+    let run =
+        ["run", "x.toml", "--no-calibration", "--set", "testbed.engine=xsk", "--fresh", "--json"];
     let found = lab.fwdlab(&run).expect(0).json();
     let median = found["variants"][0]["median"].as_f64().expect("a rate");
     assert!(median > 0.0, "{found:#}");

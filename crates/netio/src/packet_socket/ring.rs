@@ -54,7 +54,10 @@ impl Ring {
         set_option(socket, libc::PACKET_RX_RING, &nothing)
     }
 
-    /// Replaces the ring by a new one; this needs no rights. Loses frames in the ring.
+    /// Replaces the ring by a new one; this needs no rights.
+    ///
+    /// Frames that arrive during the call are lost without being counted. The kernel moves the socket to
+    /// the end of its fanout group, so that some flows change their worker.
     pub(super) fn renew(&mut self, socket: &OwnedFd) -> io::Result<()> {
         self.memory.unmap();
         Ring::remove(socket)?;

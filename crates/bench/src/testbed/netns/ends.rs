@@ -194,6 +194,7 @@ impl NetnsEnds<'_> {
         if self.testbed.engine(settings) != Engine::Xdp {
             return Ok(());
         }
+        // They go in one direction: in two, other engines send.
         let show = ["ip", "netns", "exec", dut.name(), "ethtool", "-k", INGRESS];
         let features = LocalHost.run(&show, "")?;
         match features.lines().any(|line| line == "generic-receive-offload: off") {
