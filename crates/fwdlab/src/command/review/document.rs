@@ -44,7 +44,7 @@ pub(super) fn document(review: &Review) -> Document<'_> {
 fn builds(review: &Review) -> Block {
     let mut table = Table::of(&review.steps)
         .words("build", |step: &Step| {
-            let BuildName { name, subject } = &review.builds[step.build];
+            let BuildName { name, subject, .. } = &review.builds[step.build];
             let subject = subject.as_deref().unwrap_or_default();
             let text = format!("{name} {subject}");
             Cell::Values(text.trim_end().into(), vec![name.as_str().into(), subject.into()])
@@ -127,7 +127,10 @@ fn details(review: &Review, step: &Step) -> Option<Block> {
     }
     let (build, before) = (&review.builds[step.build], &review.builds[step.before]);
     let subject = build.subject.as_ref().map_or(String::new(), |subject| format!(" ({subject})"));
-    let title = format!("{}{subject}, compared with {}", build.name, before.name);
+    let title = match step.before == step.build {
+        true => format!("{}{subject}", build.name),
+        false => format!("{}{subject}, compared with {}", build.name, before.name),
+    };
     (!blocks.is_empty()).then(|| Block::section(title, blocks))
 }
 

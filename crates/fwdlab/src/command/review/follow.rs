@@ -2,7 +2,7 @@
 //! earlier call has reported.
 
 use super::Arguments;
-use super::steps::Review;
+use super::steps::{BuildName, Review};
 use crate::command::kernels;
 use crate::error::CliError;
 use anyhow::{Context, Result};
@@ -11,16 +11,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File with the names of all reported builds, one per line.
+/// Files of the reported builds: a line with the profiles and the kernel's file for each.
 const REPORTED: &str = "reported.txt";
-/// Page with all builds.
-const PAGE: &str = "review.html";
+/// Beginning of the name of the page with all builds; the profiles follow.
+const PAGE: &str = "review";
 /// Width in columns, which HTML ignores.
 const WIDTH: usize = 80;
 
 /// Builds that earlier calls have reported, and where they are recorded.
 pub(super) struct Follow {
     out: PathBuf,
+    /// Lines of the file.
     reported: BTreeSet<String>,
 }
 
@@ -85,9 +86,10 @@ impl Follow {
         page: impl Fn(&Review) -> Document<'_>,
     ) -> Result<()> {
         let form = Form::named("html").context("no HTML")?;
-        write(&self.out, PAGE, &(form.render)(&page(review), WIDTH)?)?;
-        let Review { steps, builds, .. } = &mut *review;
-        steps.retain(|step| !self.reported.contains(&builds[step.build].name));
+        let (name, text) = (page_name(review), (form.render)(&page(review), WIDTH)?);
+        write(&self.out, &name, &text)?;
+        let lines: Vec<String> = (0..review.builds.len()).map(|at| line(review, at)).collect();
+        review.steps.retain(|step| !self.reported.contains(&lines[step.build]));
         if review.steps.len() < review.builds.len() - 1 {
             // They include builds that were reported before.
             review.ends.clear();
@@ -102,16 +104,30 @@ impl Follow {
     /// If the file can't be written.
     pub(super) fn record(&self, review: &Review) -> Result<()> {
         let complete = review.steps.iter().filter(|step| step.is_complete());
-        let names = complete.map(|step| review.builds[step.build].name.clone());
-        let all: BTreeSet<String> = self.reported.iter().cloned().chain(names).collect();
-        let text: String = all.iter().map(|name| format!("{name}\n")).collect();
+        let lines = complete.map(|step| line(review, step.build));
+        let all: BTreeSet<String> = self.reported.iter().cloned().chain(lines).collect();
+        let text: String = all.iter().map(|line| format!("{line}\n")).collect();
         write(&self.out, REPORTED, &text)
     }
 
     /// Path of the page of all builds.
-    pub(super) fn page(&self) -> PathBuf {
-        self.out.join(PAGE)
+    pub(super) fn page(&self, review: &Review) -> PathBuf {
+        self.out.join(page_name(review))
     }
+}
+
+/// A build in the file: its kernel was reported for these profiles.
+fn line(review: &Review, build: usize) -> String {
+    let BuildName { name, file, .. } = &review.builds[build];
+    format!("{}\t{}", review.profiles.join(", "), file.as_ref().unwrap_or(name))
+}
+
+/// Name of the page, which differs between reviews of other profiles.
+fn page_name(review: &Review) -> String {
+    let profiles: String = review.profiles.iter().map(|one| format!("-{one}")).collect();
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let profiles: String = profiles.replace(' ', "-").chars().filter(is_plain).collect();
+    format!("{PAGE}{profiles}.html")
 }
 
 /// Replaces a file, complete or not at all.

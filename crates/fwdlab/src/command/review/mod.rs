@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     verify: bool,
     /// Fetch new kernels of Debian into the directory BUILD first, and report only builds that no
-    /// earlier call has reported; review.html in --out has all
+    /// earlier call has reported for these packets; a page in --out has all
     #[arg(long)]
     follow: bool,
     #[command(flatten)]
@@ -126,14 +126,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
             steps::review(&mut source, margin, arguments.verify)?
         }
         None => {
-            let kernels = kernels(&arguments.builds, &cache)?;
+            let kernels = kernels(&arguments.builds, follow.is_some(), &cache)?;
             let mut source = sources::Kernels { kernels, counter };
             steps::review(&mut source, margin, arguments.verify)?
         }
     };
     if let Some(follow) = &follow {
         follow.keep_new(&mut review, document::document)?;
-        eprintln!("all builds: {}", follow.page().display());
+        eprintln!("all builds: {}", follow.page(&review).display());
     }
     arguments.form.print(&document::document(&review))?;
     if let Some(follow) = &follow {
@@ -142,16 +142,17 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     Ok(exit(&review, arguments.judgement.fail_on))
 }
 
-/// Finds kernels to review: at least two of Linux. A package in a directory that is no complete
+/// Finds kernels to review: at least two of Linux, unless the directory grows. A package in a directory that is no complete
 /// kernel counts as not built.
-fn kernels(builds: &[PathBuf], cache: &Path) -> Result<Vec<Kernel>> {
+fn kernels(builds: &[PathBuf], is_growing: bool, cache: &Path) -> Result<Vec<Kernel>> {
     let find = |path: PathBuf| {
         let subject = match counted_guest::subjects(std::slice::from_ref(&path), &[], cache) {
             Ok(mut found) => found.pop().ok_or_else(|| "no kernel".to_owned()),
             Err(error) if builds.contains(&path) => return Err(error),
             Err(error) => Err(format!("{error:#}")),
         };
-        Ok(Kernel { name: sources::short(&path), subject })
+        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Kernel { file, subject })
     };
     let kernels = kernel::expand(builds).into_iter().map(find).collect::<Result<Vec<_>>>()?;
     let mut found = kernels.iter().filter_map(|kernel| kernel.subject.as_ref().ok());
@@ -163,7 +164,7 @@ fn kernels(builds: &[PathBuf], cache: &Path) -> Result<Vec<Kernel>> {
         ))
         .into());
     }
-    if kernels.len() < 2 {
+    if kernels.len() < 2 && !is_growing {
         return Err(CliError::Mistake(
             "only one kernel is given\n  next step: give the kernel before it as the first one, or \
              a range of commits (BASE..HEAD)"

@@ -132,6 +132,7 @@ impl Range {
         let name = |(commit, subject): &(String, String)| BuildName {
             name: short(commit),
             subject: Some(subject.clone()),
+            file: None,
         };
         self.commits.iter().map(name).collect()
     }

@@ -11,7 +11,8 @@ use std::path::Path;
 
 /// A kernel, or the reason if its package is no complete kernel.
 pub(super) struct Kernel {
-    pub(super) name: String,
+    /// Name of its file.
+    pub(super) file: String,
     pub(super) subject: Result<Subject, String>,
 }
 
@@ -25,8 +26,7 @@ impl Source for Kernels {
     type Code = Build;
 
     fn names(&self) -> Vec<BuildName> {
-        let name = |kernel: &Kernel| BuildName { name: kernel.name.clone(), subject: None };
-        self.kernels.iter().map(name).collect()
+        names_of(&self.kernels)
     }
 
     fn profiles(&self) -> Vec<String> {
@@ -56,12 +56,30 @@ impl Source for Kernels {
     }
 }
 
-/// Name of a kernel without the parts that packages of kernels share.
-pub(super) fn short(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let name = name.strip_suffix(".deb").unwrap_or(&name);
-    let name = name.strip_prefix("linux-image-").unwrap_or(name);
-    name.split('_').next().unwrap_or(name).to_owned()
+/// Names of kernels by their releases; with the packages' versions where these are the same.
+pub(super) fn names_of(kernels: &[Kernel]) -> Vec<BuildName> {
+    let releases: Vec<&str> = kernels.iter().map(|kernel| release(&kernel.file)).collect();
+    let name = |kernel: &Kernel| {
+        let of = release(&kernel.file);
+        // Versions of a package can have the same release.
+        let is_unique = releases.iter().filter(|other| **other == of).count() == 1;
+        let name = if is_unique { of } else { short(&kernel.file) };
+        let file = Some(kernel.file.clone());
+        BuildName { name: name.to_owned(), subject: None, file }
+    };
+    kernels.iter().map(name).collect()
+}
+
+/// Name of a kernel's file without the parts that all packages of kernels share.
+fn short(file: &str) -> &str {
+    let name = file.strip_suffix(".deb").unwrap_or(file);
+    name.strip_prefix("linux-image-").unwrap_or(name)
+}
+
+/// Release of a kernel by the name of its file.
+fn release(file: &str) -> &str {
+    let name = short(file);
+    name.split('_').next().unwrap_or(name)
 }
 
 /// Commits, built when they are needed.

@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use crate::command::counted_guest::exact;
+use crate::error::CliError;
 use crate::progress::Stage;
 use anyhow::Result;
 use fwdlab_codediff::Comparison;
@@ -50,6 +51,9 @@ pub(super) struct BuildName {
     /// Subject of a commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) subject: Option<String>,
+    /// Name of a kernel's file, which distinguishes packages of one release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
 }
 
 /// The result.
@@ -173,17 +177,32 @@ struct Counted {
 /// If the first build can't be built or counted, or files can't be read or written.
 pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Result<Review> {
     let (builds, profiles) = (source.names(), source.profiles());
-    let first = source.code(0)?;
-    let mut before = (0, first.map_err(|why| anyhow::anyhow!("{}: {why}", builds[0].name))?);
-    let first = Counted { build: 0, counts: source.count(0)? };
+    let mut steps = Vec::new();
+    let mut before = loop {
+        let build = steps.len();
+        let Some(name) = builds.get(build) else {
+            let why = "no build can be loaded\n  next step: correct the first one";
+            return Err(CliError::Environment(why.to_owned()).into());
+        };
+        match source.code(build)? {
+            Ok(code) => break (build, code),
+            // Without another build it is the whole result.
+            Err(why) if builds.len() == 1 => {
+                return Err(CliError::Environment(format!("{}: {why}", name.name)).into());
+            }
+            Err(why) => {
+                steps.push(Step { build, before: build, outcome: Outcome::NotBuilt { why } });
+            }
+        }
+    };
+    let first = Counted { build: before.0, counts: source.count(before.0)? };
     let mut names = executed(&first.counts);
     let functions = names.len();
     let mut last: Option<Counted> = None;
     // After a build that could not be counted it is unknown which functions packets execute.
     let mut is_unknown = false;
-    let mut steps = Vec::new();
     let compared = |a: &Counted, b: &Counted| comparisons(a, b, &builds, &profiles, margin);
-    for build in 1..builds.len() {
+    for build in before.0 + 1..builds.len() {
         let mut stage = Stage::new();
         stage.begin(&format!("{} ({build} of {})", builds[build].name, builds.len() - 1));
         let code = match source.code(build)? {

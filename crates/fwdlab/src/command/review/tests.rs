@@ -4,6 +4,7 @@ use super::counts::Counts;
 use super::document::document;
 use super::exit;
 use super::follow::Follow;
+use super::sources::{Kernel, names_of};
 use super::steps::{BuildName, Outcome, Review, Source, review};
 use crate::exit::Exit;
 use crate::verdict::FailOn;
@@ -37,7 +38,8 @@ impl Source for Fake {
     type Code = Vec<(&'static str, f64)>;
 
     fn names(&self) -> Vec<BuildName> {
-        let name = |number| BuildName { name: format!("build {number}"), subject: None };
+        let name =
+            |number| BuildName { name: format!("build {number}"), subject: None, file: None };
         (0..self.builds.len()).map(name).collect()
     }
 
@@ -215,7 +217,7 @@ fn follow_reports_each_complete_build_once_and_keeps_a_page_of_all() {
         follow.keep_new(&mut found, document).unwrap();
         follow.record(&found).unwrap();
         let reported: Vec<usize> = found.steps.iter().map(|step| step.build).collect();
-        (reported, found.ends.len(), std::fs::read_to_string(follow.page()).unwrap())
+        (reported, found.ends.len(), std::fs::read_to_string(follow.page(&found)).unwrap())
     };
     let (reported, ends, _) = call(&builds[..2]);
     assert_eq!((reported, ends), (vec![1], 1));
@@ -228,4 +230,32 @@ fn follow_reports_each_complete_build_once_and_keeps_a_page_of_all() {
     assert!(page.contains("build 1") && page.contains("build 3"), "{page}");
     let (reported, ..) = call(&builds[..2]);
     assert_eq!(reported, [0; 0]);
+}
+
+#[test]
+fn builds_before_the_first_that_loads_are_not_built() {
+    let mut source =
+        fake(vec![Err("no modules"), costs(100.0, 50.0, 1.0), costs(101.0, 50.0, 1.0)]);
+    let found = reviewed(&mut source);
+    assert_eq!(source.counted, [1, 2]);
+    assert!(matches!(found.steps[0].outcome, Outcome::NotBuilt { .. }));
+    assert_eq!((found.steps[1].before, found.steps[1].build), (1, 2));
+    assert_eq!(exit(&found, None), Exit::Environment);
+    let text = fwdlab_results::document::form::text::render(&document(&found), 80);
+    assert!(text.contains("no modules") && !text.contains("compared with build 0"), "{text}");
+    assert!(review(&mut fake(vec![Err("no"), Err("no")]), 0.02, false).is_err());
+}
+
+#[test]
+fn packages_of_one_release_have_different_names() {
+    let files =
+        ["linux-image-6.1-cloud_6.1.37-1_amd64.deb", "linux-image-6.1-cloud_6.1.38-1_amd64.deb"];
+    let kernels = |files: &[&str]| {
+        let kernel = |file: &&str| Kernel { file: (*file).to_owned(), subject: Err(String::new()) };
+        names_of(&files.iter().map(kernel).collect::<Vec<_>>())
+    };
+    let names: Vec<String> = kernels(&files).into_iter().map(|build| build.name).collect();
+    assert_eq!(names, ["6.1-cloud_6.1.37-1_amd64", "6.1-cloud_6.1.38-1_amd64"]);
+    assert_eq!(kernels(&files[..1])[0].name, "6.1-cloud");
+    assert_eq!(kernels(&files)[1].file.as_deref(), Some(files[1]));
 }
