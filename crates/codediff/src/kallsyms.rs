@@ -61,8 +61,10 @@ impl Tokens {
         for _ in 0..usize::from(b'0') {
             begin = 1 + section[..begin.checked_sub(1)?].iter().rposition(|byte| *byte == 0)?;
         }
-        // The first token may be preceded by bytes of another table.
-        let first = begin..=(zero.min(begin + ALIGNMENT));
+        // The first token may be preceded by bytes of another table without a zero among them: since
+        // Linux 6.2 (6.1.187 of the stable series) the order of the names, three bytes for each.
+        let length = section[begin..].iter().position(|byte| *byte == 0)?;
+        let first = begin..=zero.min(begin + length);
         first.filter(|at| at % ALIGNMENT == 0).find_map(|begin| Tokens::at(section, begin))
     }
 

@@ -16,8 +16,14 @@ fn align(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(8), 0);
 }
 
-/// Writes the tables; each token is a character.
-fn tables(symbols: &[(u64, u8, String)], layout: Layout, per_cpu: bool) -> Vec<u8> {
+/// Writes the tables; each token is a character. With `has_order`, the tokens follow the order of the
+/// names (Linux 6.1.187).
+fn tables(
+    symbols: &[(u64, u8, String)],
+    layout: Layout,
+    per_cpu: bool,
+    has_order: bool,
+) -> Vec<u8> {
     let mut bytes = b"data before the tables\0\0".to_vec();
     let addresses = |bytes: &mut Vec<u8>| {
         align(bytes);
@@ -54,6 +60,14 @@ fn tables(symbols: &[(u64, u8, String)], layout: Layout, per_cpu: bool) -> Vec<u
     align(&mut bytes);
     bytes.extend(markers);
     align(&mut bytes);
+    if has_order {
+        for number in 0..symbols.len() as u32 {
+            bytes.extend(&(0x01_0101 + number).to_be_bytes()[1..]);
+        }
+        // Often there is no zero in front of the tokens.
+        let last = *bytes.last().unwrap_or(&1);
+        bytes.resize(bytes.len().next_multiple_of(8), last);
+    }
     let begin = bytes.len();
     let mut index = Vec::new();
     for token in 0..=255_u8 {
@@ -92,12 +106,13 @@ proptest! {
         mut symbols in symbols(),
         is_before: bool,
         per_cpu: bool,
+        has_order: bool,
     ) {
         let layout = if is_before { Layout::Before } else { Layout::After };
         if per_cpu {
             symbols.insert(0, (0x1f40, b'A', "runqueues".to_owned()));
         }
-        let bytes = tables(&symbols, layout, per_cpu);
+        let bytes = tables(&symbols, layout, per_cpu, has_order);
         let read = kallsyms::read(&bytes);
         prop_assert_eq!(read.as_deref(), Some(&symbols[..]));
     }
@@ -107,7 +122,7 @@ proptest! {
         prop_assert_eq!(kallsyms::read(&bytes), None);
         let symbols: Vec<(u64, u8, String)> =
             (0..1000).map(|n| (BASE + n, b'T', format!("name_{n}"))).collect();
-        let whole = tables(&symbols, Layout::After, false);
+        let whole = tables(&symbols, Layout::After, false, true);
         let _ = kallsyms::read(&whole[..whole.len() - cut.min(whole.len())]);
     }
 }

@@ -35,7 +35,10 @@ impl Source for Kernels {
 
     fn code(&mut self, build: usize) -> Result<Result<Build, String>> {
         match &self.kernels[build].subject {
-            Ok(subject) => Ok(Ok(subject.code(self.counter.has_features())?)),
+            Ok(subject) => {
+                let code = subject.code(self.counter.has_features());
+                Ok(code.map_err(|error| format!("its code can't be read: {error:#}")))
+            }
             Err(why) => Ok(Err(why.clone())),
         }
     }
