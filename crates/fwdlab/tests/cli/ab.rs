@@ -42,7 +42,7 @@ fn ab_runs_and_verifies_commands_in_the_device() {
             ended.carried_out();
         } else {
             let refused = ended.expect(3).stderr;
-            assert!(refused.contains("says `table inet half` after `setup`"), "{refused}");
+            assert!(refused.contains("prints `table inet half` after `setup`"), "{refused}");
         }
     }
 }

@@ -63,6 +63,6 @@ fn departed_viewer_is_reported() {
     let arguments = [&["run", "viewer.toml"], &SHORT[..]].concat();
     let ended = lab.fwdlab(&arguments);
     let output = ended.stdout + &ended.stderr;
-    assert!(output.contains("says `page has ended` after `setup`, not `watches`"), "{output}");
+    assert!(output.contains("prints `page has ended` after `setup`, not `watches`"), "{output}");
     assert!(!lab.path("viewers").exists(), "what was left of it is gone");
 }
