@@ -172,6 +172,10 @@ fn bursts(
         report(Some(burst));
         let (start, began) = (CountSnapshot::at(running)?, Instant::now());
         let forwarded = traffic.batches(&mut lockstep, question.batches)?;
+        // There is no cost per packet, and the burst was not sent to its end.
+        if forwarded == 0 {
+            return Err(VmError::ForwardsNothing);
+        }
         lockstep.wait_for_rest()?;
         let took = began.elapsed();
         let work = CountSnapshot::at(running)?.since(&start)?;

@@ -79,8 +79,17 @@ pub(crate) fn figures<'t, T>(
         .set(|table| table.measures = &[INSTRUCTIONS])
 }
 
-/// A table with one row per comparison, verdict first.
+/// A table with one row per comparison, verdict first. Each of them is judged.
 pub fn verdicts<'c>(comparisons: impl IntoIterator<Item = &'c Compared>) -> Block {
+    verdicts_judged_if(|_| true, comparisons)
+}
+
+/// A table with one row per comparison, verdict first. Forms for tests contain only the comparisons
+/// that are judged, as the exit code depends on no others.
+pub fn verdicts_judged_if<'c>(
+    is_judged: impl Fn(&Compared) -> bool + Copy,
+    comparisons: impl IntoIterator<Item = &'c Compared>,
+) -> Block {
     let of = |get: fn(&Exact) -> Cell| {
         move |compared: &Compared| exact(compared).map_or(Cell::None, get)
     };
@@ -147,9 +156,9 @@ pub fn verdicts<'c>(comparisons: impl IntoIterator<Item = &'c Compared>) -> Bloc
             Outcome::Unanswerable { reason } => Cell::text(reason),
             _ => Cell::None,
         })
-        .with_words(|compared, row: &mut Row| {
+        .with_words(move |compared, row: &mut Row| {
             row.name = format!("{} against {}", compared.label, compared.baseline_label);
-            row.judgement = Some(compared.judgement());
+            row.judgement = is_judged(compared).then(|| compared.judgement());
             match (exact(compared), &compared.outcome) {
                 (Some(exact), _) => {
                     row.tone = match exact.verdict {

@@ -108,7 +108,9 @@ fn legend(findings: &Findings) -> Option<Block> {
 /// One row per comparison. Terminals show it if there are several and few kernels: one comparison
 /// is in the conclusion, and many kernels are in the table of totals.
 fn comparisons(findings: &Findings, are_many: bool) -> Option<Block> {
-    let verdicts = || counted::verdicts(&findings.comparisons);
+    let is_judged =
+        |compared: &Compared| findings.decisive().any(|one| std::ptr::eq(one, compared));
+    let verdicts = || counted::verdicts_judged_if(is_judged, &findings.comparisons);
     match findings.comparisons.as_slice() {
         [] => None,
         [_] => Some(Block::Where(DetailLevel::Page, vec![verdicts()])),
@@ -163,6 +165,10 @@ fn doubts(findings: &Findings) -> Vec<Block> {
         Block::remark(Remark::Warning, format!("{} was not counted: {why}", failed.kernel))
     });
     let mut doubts: Vec<Block> = failures.collect();
+    if !findings.question.has_baseline {
+        let text = "The first kernel was not counted: kernels are not compared.";
+        doubts.push(Block::remark(Remark::Warning, text));
+    }
     let scattered: u64 = findings.kernels.iter().map(|row| row.scattered).sum();
     if scattered > 0 {
         let text = format!("{scattered} batches were not found at once by the guest.");
@@ -211,7 +217,15 @@ pub(super) mod tests {
     use std::time::Duration;
 
     pub(crate) fn question(boots: u32) -> Question {
-        Question { family: Family::Inet, batch: 32, boots, under: Vec::new(), margin: 0.02 }
+        Question {
+            family: Family::Inet,
+            batch: 32,
+            boots,
+            under: Vec::new(),
+            margin: 0.02,
+            kernels: 1,
+            has_baseline: true,
+        }
     }
 
     fn function(name: &str, instructions: f64) -> ExecutedFunction {
@@ -256,7 +270,38 @@ pub(super) mod tests {
     }
 
     fn findings(states: &[State]) -> Findings {
-        Findings::new(states, question(1))
+        let kernels = states.iter().filter(|state| state.change.is_none()).count();
+        Findings::new(states, Question { kernels, ..question(1) })
+    }
+
+    /// Two kernels, each also after a change by which it executes a quarter more.
+    fn changed_pair() -> [State; 4] {
+        let changed = |release: &str| State {
+            change: Some("nft -f x".into()),
+            ..state(release, 1250.0, true)
+        };
+        [state("6.1", 1000.0, true), changed("6.1"), state("6.2", 1000.0, true), changed("6.2")]
+    }
+
+    #[test]
+    fn only_decisive_comparisons_are_test_results() {
+        let found = findings(&changed_pair());
+        assert_eq!(found.comparisons.len(), 4);
+        let ktap = rendered(&found, "ktap");
+        assert!(ktap.contains("ok 2 6.2 nft against 6.1 nft"), "{ktap}");
+        assert!(!ktap.contains("not ok") && !ktap.contains("6.1 nft against 6.1"), "{ktap}");
+        let alone = findings(&changed_pair()[..2]);
+        assert!(rendered(&alone, "ktap").contains("not ok 1 6.1 nft against 6.1"));
+    }
+
+    #[test]
+    fn failed_baseline_is_not_replaced() {
+        let question = Question { kernels: 3, has_baseline: false, ..question(1) };
+        let found = Findings::new(&changed_pair(), question);
+        let compared: Vec<_> = found.comparisons.iter().map(|c| (c.baseline, c.variant)).collect();
+        assert_eq!((compared, found.decisive().count()), (vec![(0, 1), (2, 3)], 0));
+        let text = rendered(&found, "text");
+        assert!(text.contains("The first kernel was not counted"), "{text}");
     }
 
     fn rendered(findings: &Findings, name: &str) -> String {

@@ -27,6 +27,12 @@ pub(super) struct Question {
     pub(super) under: Vec<String>,
     /// Margin of equivalence as a ratio.
     pub(super) margin: f64,
+    /// Number of kernels that were given.
+    #[serde(skip)]
+    pub(super) kernels: usize,
+    /// False if the first kernel could not be counted: then no other one takes its place.
+    #[serde(skip)]
+    pub(super) has_baseline: bool,
 }
 
 /// All counts, as `--json` prints them.
@@ -120,8 +126,11 @@ impl Findings {
             let named = |at: usize| (at, kernels[at].label.clone());
             Compared::counted(named(baseline), named(candidate), outcome)
         };
-        let comparisons: Vec<Compared> =
-            pairs(states.len(), per_kernel).map(|(a, b)| compare(a, b)).collect();
+        let is_compared = |(baseline, at): &(usize, usize)| {
+            question.has_baseline || baseline / per_kernel == at / per_kernel
+        };
+        let pairs = pairs(states.len(), per_kernel).filter(is_compared);
+        let comparisons: Vec<Compared> = pairs.map(|(a, b)| compare(a, b)).collect();
         let step = |at: usize| {
             let before = at.checked_sub(per_kernel)?;
             exact(&compare(before, at)).map(|exact| exact.difference)
@@ -149,8 +158,11 @@ impl Findings {
 
     /// The comparisons between kernels, or between the changes of a single kernel.
     pub(super) fn decisive(&self) -> impl Iterator<Item = &Compared> {
-        let between_kernels = self.counted().saturating_sub(1) * self.states;
-        let number = if between_kernels > 0 { between_kernels } else { self.comparisons.len() };
+        let number = match (self.question.kernels, self.question.has_baseline) {
+            (..=1, _) => self.comparisons.len(),
+            (_, true) => self.counted().saturating_sub(1) * self.states,
+            (_, false) => 0,
+        };
         self.comparisons.iter().take(number)
     }
 

@@ -22,26 +22,33 @@ pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
     let names = [short, without_common_end(&versions)].into_iter().find(are_distinct);
     let names = names.unwrap_or(releases);
     let programs = programs(states);
-    let mut changes = 0;
-    let mut files = BTreeSet::new();
-    let mut name = |one: &'a State| {
+    let short = |one: &'a State| {
         let at = kernels.iter().position(|other| *other == kernel(one)).unwrap_or(0);
-        let twice =
-            states.iter().filter(|other| other.change.is_none() && kernel(other) == kernel(one));
-        match twice.count() > 1 {
-            // One kernel given twice: the name of its file, marked if that is the same.
-            true if files.insert(one.file.as_str()) || one.change.is_some() => one.file.clone(),
-            true => format!("{} again", one.file),
-            false => names[at].to_owned(),
-        }
+        names[at]
     };
+    let mut used = BTreeSet::new();
+    let mut name = |one: &'a State| {
+        let alike =
+            states.iter().filter(|other| other.change.is_none() && short(other) == short(one));
+        // The name of its file, marked if that is the same.
+        let name = if alike.count() > 1 { one.file.clone() } else { short(one).to_owned() };
+        let again = (2..).map(|number| match number {
+            2 => format!("{name} again"),
+            _ => format!("{name} again {}", number - 1),
+        });
+        let names = std::iter::once(name.clone()).chain(again);
+        let free = names.into_iter().find(|name| !used.contains(name)).unwrap_or_default();
+        used.insert(free.clone());
+        free
+    };
+    let (mut unchanged, mut changes) = (String::new(), 0);
     let mut label = |one: &'a State| {
-        let name = name(one);
-        changes = if one.change.is_some() { changes + 1 } else { 0 };
-        match changes {
-            0 => name,
-            number => format!("{name} {}", programs[number - 1]),
+        if one.change.is_none() {
+            (unchanged, changes) = (name(one), 0);
+            return unchanged.clone();
         }
+        changes += 1;
+        format!("{unchanged} {}", programs[changes - 1])
     };
     states.iter().map(&mut label).collect()
 }
@@ -142,5 +149,24 @@ mod tests {
         assert_eq!(labels(&twice), ["a.deb", "b.deb"]);
         let same = [state("6.1", 1000.0, false), state("6.1", 1000.0, false)];
         assert_eq!(labels(&same), ["k", "k again"]);
+        let changed = || State { change: Some("nft -f x".into()), ..state("6.1", 1000.0, false) };
+        let plain = || state("6.1", 1000.0, false);
+        let thrice = [plain(), changed(), plain(), changed(), plain(), changed()];
+        assert_eq!(
+            labels(&thrice),
+            ["k", "k nft", "k again", "k again nft", "k again 2", "k again 2 nft"]
+        );
+    }
+
+    #[test]
+    fn labels_of_builds_with_one_release_are_their_files() {
+        let built = |file: &str, build: &str| State {
+            file: file.into(),
+            build: build.into(),
+            ..state("6.12.0", 1000.0, false)
+        };
+        let two =
+            [built("linux-before", "#1 SMP Mon Jan 1"), built("linux-after", "#2 SMP Tue Jan 2")];
+        assert_eq!(labels(&two), ["linux-before", "linux-after"]);
     }
 }

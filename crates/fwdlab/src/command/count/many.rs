@@ -195,6 +195,7 @@ pub(super) fn conclusion(findings: &Findings) -> String {
 mod tests {
     use super::super::document::document;
     use super::super::document::tests::{question, state};
+    use super::super::findings::Question;
     use super::*;
     use crate::command::counted_guest::Failed;
     use fwdlab_results::document::FORMS;
@@ -202,7 +203,8 @@ mod tests {
     fn findings(totals: &[f64]) -> Findings {
         let states = totals.iter().enumerate();
         let states = states.map(|(n, total)| state(&format!("6.{n}.0-amd64"), *total, true));
-        Findings::new(&states.collect::<Vec<_>>(), question(1))
+        let states: Vec<_> = states.collect();
+        Findings::new(&states, Question { kernels: states.len(), ..question(1) })
     }
 
     fn rendered(findings: &Findings, form: &str, width: usize) -> String {

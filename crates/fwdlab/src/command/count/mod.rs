@@ -104,13 +104,15 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn question(&self) -> findings::Question {
+    fn question(&self, kernels: usize, has_baseline: bool) -> findings::Question {
         findings::Question {
             family: self.traffic.family,
             batch: self.traffic.batch,
             boots: self.boots,
             under: self.under.clone(),
             margin: self.judgement.margin(),
+            kernels,
+            has_baseline,
         }
     }
 }
@@ -122,18 +124,31 @@ impl Arguments {
 pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input(arguments)?;
     let cache = counted_guest::prepare()?;
-    let (mut states, mut failed) = (Vec::new(), Vec::new());
+    let (mut states, mut failed, mut has_baseline) = (Vec::new(), Vec::new(), true);
     let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
+    let is_compared = subjects.len() > 1 || !arguments.change.is_empty();
+    if arguments.judgement.fail_on.is_some() && !is_compared {
+        return Err(CliError::Mistake(
+            "--fail-on compares kernels or changes, and only one kernel is given\n  next step: give \
+             the baseline before it"
+                .to_owned(),
+        )
+        .into());
+    }
     let features = !(arguments.change.is_empty() && arguments.under.is_empty());
     let also = CountOptions { calls: arguments.calls.is_some(), caches: arguments.caches };
     let options = GuestOptions { nic: arguments.traffic.nic, also, features, cache: &cache };
     for subject in &subjects {
+        let before = states.len();
         for boot in 1..=arguments.boots {
             match boot::count(arguments, subject, options, &input) {
                 Ok(found) if boot == 1 => states.extend(found),
                 Ok(found) => state::add_boot(&mut states, found),
                 // The other kernels are still counted.
                 Err(error) if subjects.len() > 2 => {
+                    // Fewer boots than of the others can't be compared with them.
+                    states.truncate(before);
+                    has_baseline &= before > 0 || !failed.is_empty();
                     failed.push(Failed { kernel: subject.name.clone(), why: format!("{error:#}") });
                     break;
                 }
@@ -148,8 +163,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         Some(directory) => graphs::write(states.iter().flat_map(State::stacks), directory)?,
         None => Vec::new(),
     };
-    let findings =
-        Findings { failed, calls: drawn, ..Findings::new(&states, arguments.question()) };
+    let question = arguments.question(subjects.len(), has_baseline);
+    let findings = Findings { failed, calls: drawn, ..Findings::new(&states, question) };
     if let Some(file) = &arguments.plot {
         let fail = || format!("{}: the plot can't be written there", file.display());
         std::fs::write(file, many::plot(&findings).wide).with_context(fail)?;

@@ -211,7 +211,13 @@ pub(super) fn select(
     let is_selected = |feature: &Feature| {
         applies(feature) && (words.is_empty() || words.iter().any(|word| matches(feature, word)))
     };
-    Ok(features.into_iter().filter(is_selected).collect())
+    let selected: Vec<Feature> = features.into_iter().filter(is_selected).collect();
+    if selected.is_empty() {
+        let why =
+            format!("the catalogue has no features of {family}\n  next step: change --family");
+        return Err(CliError::Mistake(why).into());
+    }
+    Ok(selected)
 }
 
 #[cfg(test)]
@@ -277,6 +283,9 @@ undo = "untag"
         assert_eq!(names_in(Family::Inet6, &[]).unwrap(), ["rules 1", "rules 10"]);
         let error = names_in(Family::Inet6, &["vlan"]).unwrap_err().to_string();
         assert!(error.contains("`vlan` has no features of inet6"), "{error}");
+        let of_inet = read(&TWO.replace("values = [1, 10]", "families = [\"inet\"]"), "x").unwrap();
+        let error = select(of_inet, Family::Inet6, &[]).unwrap_err().to_string();
+        assert!(error.contains("no features of inet6"), "{error}");
         assert_eq!(names(&["rules"]).unwrap(), ["rules 1", "rules 10"]);
         assert_eq!(names(&["rules 10", "links"]).unwrap(), ["rules 10", "vlan"]);
         let error = names(&["bridge"]).unwrap_err().to_string();

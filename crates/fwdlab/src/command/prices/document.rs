@@ -3,7 +3,7 @@
 use super::catalogue::Feature;
 use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope};
 use crate::command::counted_guest::exact;
-use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
+use fwdlab_results::counts::{CountVerdict, Exact, FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
 use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
 use fwdlab_results::report::counted;
@@ -185,13 +185,19 @@ fn slopes(findings: &Findings) -> Block {
         .block()
 }
 
+/// True for a verdict by which the price differs by more than the margin.
+fn is_beyond_margin(exact: &Exact) -> bool {
+    let differs = matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More);
+    differs && exact.change.abs() > exact.margin
+}
+
 /// Features that became dearer or cheaper than in the first kernel.
 fn changes(findings: &Findings) -> Option<Block> {
     let mut changed: Vec<_> = findings
         .comparisons
         .iter()
         .filter_map(|compared| Some((compared, exact(compared)?)))
-        .filter(|(_, exact)| !exact.within_margin)
+        .filter(|(_, exact)| is_beyond_margin(exact))
         .collect();
     changed.sort_by(|a, b| b.1.change.abs().total_cmp(&a.1.change.abs()));
     if changed.is_empty() {
@@ -311,7 +317,7 @@ fn conclusion(findings: &Findings) -> String {
     }
     if findings.kernels.len() > 1 {
         let answered = || findings.comparisons.iter().filter_map(exact);
-        let outside = answered().filter(|exact| !exact.within_margin);
+        let outside = answered().filter(|exact| is_beyond_margin(exact));
         let (dearer, cheaper): (Vec<_>, Vec<_>) = outside.partition(|exact| exact.difference > 0.0);
         text += &format!(
             " Of {} comparisons with {}, {} are dearer and {} cheaper by more than the margin.",

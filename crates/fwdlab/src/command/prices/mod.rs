@@ -190,7 +190,7 @@ fn measure_all(
     stored: &mut [Stored],
 ) -> Vec<Failed> {
     let total = stored.iter().map(|stored| stored.missing(features).len()).sum();
-    if total == 0 {
+    if total == 0 && stored.iter().all(|stored| !stored.list.boots.is_empty()) {
         return Vec::new();
     }
     let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok());
