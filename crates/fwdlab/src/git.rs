@@ -1,7 +1,7 @@
 //! Git as a program: commits of a user's repository, checked out elsewhere.
 //!
-//! Nothing is written into the user's repository: a bare clone borrows its objects
-//! (`git clone --shared`), and worktrees belong to the clone.
+//! Nothing is written into the user's repository: a bare repository borrows its objects
+//! (gitrepository-layout(5), `objects/info/alternates`), and worktrees belong to it.
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -62,23 +62,39 @@ pub(crate) fn commit(repository: &Path, name: &str) -> Result<String, String> {
 /// With git's complaint.
 pub(crate) fn borrow(repository: &Path, directory: &Path) -> Result<PathBuf, String> {
     let clone = directory.join("source");
+    let path_in =
+        |name: &str| git(repository, &["rev-parse", "--path-format=absolute", "--git-path", name]);
+    // Of a shallow clone: its oldest commits, whose parents are missing. A fetch changes them.
+    let shallow = PathBuf::from(path_in("shallow")?);
+    let follow_shallow = |clone: PathBuf| {
+        let own = clone.join("shallow");
+        let result = match shallow.exists() {
+            true => fs::copy(&shallow, &own).map(drop),
+            false if own.exists() => fs::remove_file(&own),
+            false => Ok(()),
+        };
+        result.map(|()| clone).map_err(|error| format!("{}: {error}", own.display()))
+    };
     if clone.join("HEAD").exists() {
-        return Ok(clone);
+        return follow_shallow(clone);
     }
     // Created under another name and renamed, so that the clone is complete or absent.
     let new = directory.join(format!("source-{}", std::process::id()));
     let _ = fs::remove_dir_all(&new);
-    let path = |path: &Path| path.display().to_string();
-    let borrow = ["clone", "--quiet", "--shared", "--bare"];
-    let (from, to) = (path(repository), path(&new));
-    git(directory, &[&borrow[..], &["--", &from, &to]].concat())?;
+    // `git clone --shared` does not borrow from shallow clones.
+    let format = git(repository, &["rev-parse", "--show-object-format"])?;
+    let format = format!("--object-format={format}");
+    git(directory, &["init", "--quiet", "--bare", &format, "--", &new.display().to_string()])?;
+    let alternates = new.join("objects/info/alternates");
+    fs::write(&alternates, path_in("objects")? + "\n")
+        .map_err(|error| format!("{}: {error}", alternates.display()))?;
     if let Err(error) = fs::rename(&new, &clone) {
         let _ = fs::remove_dir_all(&new);
         if !clone.join("HEAD").exists() {
             return Err(error.to_string());
         }
     }
-    Ok(clone)
+    follow_shallow(clone)
 }
 
 /// Adds a worktree at a commit to a bare clone; earlier remains at that path are removed.

@@ -93,10 +93,10 @@ fn in_one_boot(
     progress.begin(&format!("{name}: plain"));
     // The first count contains rare events after a boot.
     count(&guest, &question)?;
-    let first = count(&guest, &question)?.executed;
+    let Counted { executed: first, sent, lost } = count(&guest, &question)?;
     stored.list.release.clone_from(&guest.release);
     stored.list.build.clone_from(&guest.build);
-    stored.list.boots.push(Plain::new(&first));
+    stored.list.boots.push(Plain::new(&first, (sent, lost)));
     stored.save()?;
     let (boot, mut plain) = (stored.list.boots.len() - 1, first);
     for (number, feature) in features.iter().enumerate() {

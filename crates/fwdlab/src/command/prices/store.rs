@@ -48,6 +48,11 @@ pub(super) struct KernelFile {
 pub(in crate::command) struct Plain {
     /// Before any feature.
     pub(in crate::command) first: Executed,
+    /// Packets sent while counting, and the number lost of them.
+    #[serde(default)]
+    pub(in crate::command) sent: u64,
+    #[serde(default)]
+    pub(in crate::command) lost: u64,
     /// After a feature was removed, with its name: checks that plain forwarding is restored.
     pub(super) checks: Vec<(String, f64)>,
     /// Features after whose removal the guest did not forward as before.
@@ -59,8 +64,8 @@ pub(in crate::command) struct Plain {
 const TRACE: f64 = 0.01;
 
 impl Plain {
-    pub(super) fn new(first: &Executed) -> Plain {
-        Plain { first: first.clone(), checks: Vec::new(), traces: Vec::new() }
+    pub(super) fn new(first: &Executed, (sent, lost): (u64, u64)) -> Plain {
+        Plain { first: first.clone(), sent, lost, checks: Vec::new(), traces: Vec::new() }
     }
 
     /// Records a count after a feature was removed; returns true if plain forwarding is restored.
@@ -229,7 +234,7 @@ impl Stored {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory).with_context(fail)?;
         }
-        let part = self.path.with_extension("part");
+        let part = self.path.with_extension(format!("{}.part", std::process::id()));
         let text = serde_json::to_string(&self.list)?;
         fs::write(&part, text).with_context(fail)?;
         fs::rename(&part, &self.path).with_context(fail)

@@ -44,7 +44,7 @@ fn list(release: &str, plain: f64) -> PriceList {
     let mut list = PriceList::new(KernelFile::default(), "--family inet".to_owned());
     list.release = release.to_owned();
     let first = executed(&[("ip_forward", plain)]);
-    let mut boot = Plain::new(&first);
+    let mut boot = Plain::new(&first, (8000, 0));
     assert!(boot.check(&features()[0], &executed(&[("ip_forward", plain + 1.0)])));
     assert!(boot.check(&features()[1], &first));
     list.boots.push(boot);

@@ -8,8 +8,16 @@ use fwdlab_packet::Family;
 use fwdlab_vm::guest::{CountOptions, System};
 use std::path::{Path, PathBuf};
 
-/// Executed functions of one build, by profile; `None` if the build lacks a feature.
-pub(super) type Counts = Vec<Option<Executed>>;
+/// Counts of one build, by profile; the reason if the build lacks a feature.
+pub(super) type Counts = Vec<Result<Found, String>>;
+
+/// Counts of one build under one profile.
+pub(super) struct Found {
+    pub(super) executed: Executed,
+    /// Packets sent while counting, and the number lost of them.
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+}
 
 /// Counts builds under all profiles.
 pub(super) struct Counter {
@@ -79,13 +87,21 @@ impl Counter {
             if let Some((name, (_, why))) = stored.failures.first_key_value() {
                 anyhow::bail!("{name}: {why}");
             }
-            counts.push(stored.list.boots.last().map(|plain| plain.first.clone()));
-            counts.extend(features.iter().map(
-                |feature| match &stored.list.row(feature)?.outcome {
-                    Outcome::Counted { executed, .. } => Some(executed.as_ref().clone()),
-                    Outcome::Absent { .. } => None,
-                },
-            ));
+            let plain = stored.list.boots.last().ok_or_else(|| "not counted".to_owned());
+            counts.push(plain.map(|plain| Found {
+                executed: plain.first.clone(),
+                sent: plain.sent,
+                lost: plain.lost,
+            }));
+            counts.extend(features.iter().map(|feature| {
+                match stored.list.row(feature).map(|row| &row.outcome) {
+                    Some(Outcome::Counted { executed, sent, lost, .. }) => {
+                        Ok(Found { executed: executed.as_ref().clone(), sent: *sent, lost: *lost })
+                    }
+                    Some(Outcome::Absent { why }) => Err(why.clone()),
+                    None => Err("not counted".to_owned()),
+                }
+            }));
         }
         Ok(counts)
     }

@@ -30,6 +30,14 @@ pub(super) fn document(review: &Review) -> Document<'_> {
         );
         Block::remark(Remark::Warning, text)
     }));
+    blocks.extend(absent(review));
+    blocks.extend(review.losses.iter().map(|loss| {
+        let text = format!(
+            "{}, {}: {} of {} packets did not come out: counts are per packet that did.",
+            review.builds[loss.build].name, review.profiles[loss.profile], loss.lost, loss.sent
+        );
+        Block::remark(Remark::Warning, text)
+    }));
     Document {
         title: "Review of builds: machine code that packets execute".to_owned(),
         conclusion: vec![Block::text(conclusion(review))],
@@ -37,6 +45,26 @@ pub(super) fn document(review: &Review) -> Document<'_> {
         data: review,
         version: 1,
     }
+}
+
+/// Profiles that builds lack, with the reason for the first of them.
+fn absent(review: &Review) -> impl Iterator<Item = Block> {
+    let line = |(at, profile): (usize, &String)| {
+        let lacking: Vec<_> = review.absent.iter().filter(|one| one.profile == at).collect();
+        let first = lacking.first()?;
+        let names = lacking.iter().map(|one| review.builds[one.build].name.as_str());
+        let text = format!(
+            "{profile}: code that only its packets execute was not compared: {} without it ({}): {}",
+            match lacking.len() {
+                1 => "1 build is".to_owned(),
+                number => format!("{number} counted builds are"),
+            },
+            names.collect::<Vec<_>>().join(", "),
+            first.why
+        );
+        Some(Block::remark(Remark::Warning, text))
+    };
+    review.profiles.iter().enumerate().filter_map(line)
 }
 
 /// A row per build after the first. A build with equal code is a passed test; each comparison by counts
@@ -107,6 +135,9 @@ fn details(review: &Review, step: &Step) -> Option<Block> {
     match &step.outcome {
         Outcome::Equal { counted, failure, .. } => {
             blocks.extend(failure.as_ref().map(not_counted));
+            if counted.iter().flatten().any(|compared| !compared.outcome.is_answered()) {
+                blocks.push(counted::verdicts(counted.iter().flatten()));
+            }
             if counted.iter().flatten().filter_map(exact).any(differs) {
                 let text = "The code is equal, but the counts differ: by data that other code \
                             writes, or because counts repeat less well than usual.";
@@ -204,9 +235,11 @@ fn conclusion(review: &Review) -> String {
     let equal = count(|outcome| matches!(outcome, Outcome::Equal { .. }));
     let changed = count(|outcome| matches!(outcome, Outcome::Changed { .. }));
     let failed = review.steps.len() - equal - changed;
+    let profiles = review.profiles.iter().enumerate();
+    let known = profiles.filter(|(at, _)| !review.lacks_from_the_start(*at));
     let mut text = format!(
         "Packets ({}) execute {} functions. Their code is equal in {equal} of {} builds",
-        review.profiles.join(", "),
+        known.map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", "),
         review.functions,
         review.steps.len(),
     );

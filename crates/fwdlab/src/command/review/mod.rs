@@ -154,7 +154,14 @@ fn kernels(builds: &[PathBuf], is_growing: bool, cache: &Path) -> Result<Vec<Ker
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(Kernel { file, subject })
     };
-    let kernels = kernel::expand(builds).into_iter().map(find).collect::<Result<Vec<_>>>()?;
+    let paths = kernel::expand(builds);
+    let mut kernels = paths.iter().cloned().map(find).collect::<Result<Vec<_>>>()?;
+    for at in 0..kernels.len() {
+        // As of two build trees.
+        if kernels.iter().filter(|other| other.file == kernels[at].file).count() > 1 {
+            kernels[at].file = paths[at].display().to_string();
+        }
+    }
     let mut found = kernels.iter().filter_map(|kernel| kernel.subject.as_ref().ok());
     if let Some(other) = found.find(|subject| subject.system() != System::Linux) {
         return Err(CliError::Mistake(format!(
@@ -178,8 +185,10 @@ fn kernels(builds: &[PathBuf], is_growing: bool, cache: &Path) -> Result<Vec<Ker
 /// Exit code: from the comparisons, unless a build could not be counted.
 fn exit(review: &Review, fail_on: Option<FailOn>) -> Exit {
     let exit = verdict::exit_of(review.comparisons(), fail_on);
-    match review.is_complete() {
-        false if exit == Exit::Done => Exit::Environment,
+    let is_known = (0..review.profiles.len()).all(|at| !review.lacks_from_the_start(at));
+    match exit {
+        Exit::Done if !review.is_complete() => Exit::Environment,
+        Exit::Done if !is_known || review.new_losses().next().is_some() => Exit::Untrustworthy,
         _ => exit,
     }
 }

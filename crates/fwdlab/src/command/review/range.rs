@@ -7,6 +7,7 @@ use super::Arguments;
 use super::steps::BuildName;
 use crate::error::CliError;
 use crate::git::{self, git, git_free, short};
+use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_model::words;
 use fwdlab_netio::process::die_with_us;
@@ -108,6 +109,13 @@ impl Range {
         };
         range.check_out(&clone, &base)?;
         range.commits = list(&range.tree(), &base, &last)?;
+        if let Some((first, _)) = range.commits.first().filter(|(first, _)| *first != base) {
+            terminal::warn(&format!(
+                "a merge in the range contains {}: the first commit is compared with its own parent {}",
+                short(&base),
+                short(first)
+            ));
+        }
         if range.commits.len() < 2 {
             let why = format!("{text}: no commits\n  next step: name the older commit first");
             return Err(CliError::Mistake(why).into());
@@ -145,9 +153,18 @@ impl Range {
         let who = ["-c", "user.name=fwdlab", "-c", "user.email=fwdlab@localhost"];
         let tree = self.tree();
         // Fixed dates, so that a series results in the same commits each time.
-        let apply = ["am", "--quiet", "--3way", "--committer-date-is-author-date", "--", &path];
-        if let Err(why) = git(&tree, &[&who[..], &apply].concat()) {
-            let _ = git(&tree, &["am", "--abort"]);
+        let apply = ["am", "--quiet", "--3way", "--committer-date-is-author-date"];
+        let attempt = |more: &[&str]| {
+            let result = git(&tree, &[&who[..], &apply, more, &["--", &path]].concat());
+            result.inspect_err(|_| drop(git(&tree, &["am", "--abort"])))
+        };
+        // Cover letters and replies contain no patch. Git before 2.35 can't leave them out.
+        let applied =
+            attempt(&["--empty=drop"]).or_else(|why| match why.contains("unknown option") {
+                true => attempt(&[]),
+                false => Err(why),
+            });
+        if let Err(why) = applied {
             return Err(CliError::Mistake(format!(
                 "{path}: the series does not apply to {}: {why}\n  next step: give another --base",
                 short(base)
@@ -216,7 +233,16 @@ impl Range {
         let jobs = std::thread::available_parallelism().map_or(1, |jobs| jobs.get());
         let jobs = format!("-j{jobs}");
         let is_built = match &self.command {
-            Some(words) => run(&words.iter().map(String::as_str).collect::<Vec<_>>())?,
+            Some(words) => {
+                let config = tree.join(".config");
+                // Not rewritten: make would build everything again.
+                let is_there =
+                    |text: &String| fs::read_to_string(&config).is_ok_and(|old| old == *text);
+                if self.config.as_ref().is_some_and(|text| !is_there(text)) {
+                    self.configure(&config)?;
+                }
+                run(&words.iter().map(String::as_str).collect::<Vec<_>>())?
+            }
             None => {
                 let is_ready = !self.needs_configuration(commit)
                     || (run(&["make", "-s", "tinyconfig"])?
@@ -256,13 +282,22 @@ impl Range {
     }
 }
 
-/// The compiler's version, and settings of the environment that change builds of Linux.
+/// Versions of the compilers and linkers that a build of Linux may use, and settings of the
+/// environment that change it.
 fn compiler() -> String {
-    let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let version = Command::new(name).arg("--version").stdin(Stdio::null()).output();
-    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let settings = ["LLVM", "KCFLAGS", "KCPPFLAGS"].map(|name| std::env::var(name).ok());
-    format!("{:?} {settings:?}", version.unwrap_or_default().lines().next())
+    let of = |name: &str| std::env::var(name).ok();
+    let prefix = of("CROSS_COMPILE").unwrap_or_default();
+    let tools = ["gcc", "ld", "as"].map(|name| format!("{prefix}{name}"));
+    let llvm = ["clang", "ld.lld"].map(str::to_owned);
+    let cc = of("CC").unwrap_or_else(|| "cc".to_owned());
+    let version = |name: &String| {
+        let output = Command::new(name).arg("--version").stdin(Stdio::null()).output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        text.unwrap_or_default().lines().next().map(str::to_owned)
+    };
+    let versions: Vec<_> = tools.iter().chain(&llvm).chain([&cc]).map(version).collect();
+    let settings = ["LLVM", "KCFLAGS", "KCPPFLAGS", "CROSS_COMPILE", "CC"].map(of);
+    format!("{versions:?} {settings:?}")
 }
 
 /// Locks a directory of builds.
@@ -284,7 +319,8 @@ fn is_mailbox(path: &Path) -> bool {
     fs::read(path).is_ok_and(|content| content.starts_with(b"From "))
 }
 
-/// Lists the commits from `base` to `last`, both included, with their subjects.
+/// Lists the commits after `base` up to `last`, with their subjects, and before them the commit
+/// with which the first is compared: its parent, which is `base` unless a merge contains `base`.
 fn list(tree: &Path, base: &str, last: &str) -> Result<Vec<(String, String)>> {
     if git(tree, &["merge-base", "--is-ancestor", base, last]).is_err() {
         let why = format!(
@@ -300,9 +336,12 @@ fn list(tree: &Path, base: &str, last: &str) -> Result<Vec<(String, String)>> {
     let between = format!("{base}..{last}");
     let format = "--format=%H %s";
     let list = ["log", "--first-parent", "--reverse", format, &between];
-    let log = [git(tree, &["log", "-1", format, base]), git(tree, &list)];
-    let log = log.into_iter().collect::<Result<Vec<String>, String>>();
-    let log = log.map_err(CliError::Environment)?.join("\n");
+    let commits = git(tree, &list).map_err(CliError::Environment)?;
+    let first = commits.split(' ').next().filter(|first| !first.is_empty());
+    let parent = first.map(|first| git(tree, &["rev-parse", "--verify", &format!("{first}^1")]));
+    let base = parent.transpose().map_err(CliError::Environment)?.unwrap_or(base.to_owned());
+    let base = git(tree, &["log", "-1", format, &base]).map_err(CliError::Environment)?;
+    let log = format!("{base}\n{commits}");
     // A subject can be empty.
     let line = |line: &str| {
         let (commit, subject) = line.split_once(' ').unwrap_or((line, ""));
@@ -329,4 +368,85 @@ fn delete_oldest(directory: &Path, last: &Path) -> Result<()> {
         size -= bytes;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(directory: &Path, arguments: &[&str]) -> String {
+        let who = ["-c", "user.name=x", "-c", "user.email=x@x"];
+        git(directory, &[&who[..], arguments].concat()).expect("git")
+    }
+
+    /// Writes a file and commits it; returns the commit.
+    fn commit(directory: &Path, file: &str, text: &str) -> String {
+        fs::write(directory.join(file), text).expect("a file");
+        run(directory, &["add", file]);
+        run(directory, &["commit", "-q", "-m", &format!("{file}: {text}")]);
+        run(directory, &["rev-parse", "HEAD"])
+    }
+
+    fn repository() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a directory");
+        run(directory.path(), &["init", "-q", "-b", "main"]);
+        directory
+    }
+
+    fn subjects(commits: &[(String, String)]) -> Vec<&str> {
+        commits.iter().map(|(_, subject)| subject.as_str()).collect()
+    }
+
+    #[test]
+    fn commits_of_a_branch_that_merged_its_base_are_compared_with_their_parents() {
+        let repository = repository();
+        let root = repository.path();
+        commit(root, "a", "1");
+        run(root, &["checkout", "-q", "-b", "topic"]);
+        commit(root, "t", "1");
+        run(root, &["checkout", "-q", "main"]);
+        let base = commit(root, "a", "2");
+        run(root, &["checkout", "-q", "topic"]);
+        run(root, &["merge", "-q", "-m", "merge", "main"]);
+        let last = commit(root, "t", "2");
+        let commits = list(root, &base, &last).expect("commits");
+        assert_eq!(subjects(&commits), ["a: 1", "t: 1", "merge", "t: 2"]);
+        let commits = list(root, &format!("{last}^"), &last).expect("commits");
+        assert_eq!(subjects(&commits), ["merge", "t: 2"]);
+    }
+
+    #[test]
+    fn series_with_a_cover_letter_and_a_reply_applies_to_a_shallow_clone() {
+        let repository = repository();
+        let root = repository.path();
+        commit(root, "a", "0");
+        let base = commit(root, "a", "1");
+        commit(root, "a", "2");
+        commit(root, "b", "1");
+        let format = ["format-patch", "--stdout", "--cover-letter", &base];
+        let reply = "\n\nFrom 0 Mon Sep 17 00:00:00 2001\nFrom: x <x@x>\nDate: Mon, 1 Jan 2024 \
+                     00:00:00 +0000\nSubject: Re: [PATCH 1/2]\n\nOn Monday x wrote:\n> diff --git \
+                     a/a b/a\n> +2\n\nWhy?\n";
+        let directory = tempfile::tempdir().expect("a directory");
+        let series = directory.path().join("series.mbox");
+        fs::write(&series, run(root, &format) + reply).expect("a file");
+        run(root, &["reset", "-q", "--hard", &base]);
+        let shallow = directory.path().join("shallow");
+        let from = format!("file://{}", root.display());
+        run(root, &["clone", "-q", "--depth", "1", &from, &shallow.display().to_string()]);
+        let lock = lock(directory.path()).expect("a lock");
+        let range = Range {
+            directory: directory.path().to_owned(),
+            commits: Vec::new(),
+            config: None,
+            command: None,
+            checked_out: None,
+            _lock: lock,
+        };
+        let clone = git::borrow(&shallow, directory.path()).expect("a clone");
+        let last = range.apply(&clone, &base, &series).expect("a series");
+        let commits = list(&range.tree(), &base, &last).expect("commits");
+        assert_eq!(subjects(&commits), ["a: 1", "a: 2", "b: 1"]);
+        assert_eq!(git::borrow(&shallow, directory.path()), Ok(clone));
+    }
 }

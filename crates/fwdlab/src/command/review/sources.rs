@@ -110,8 +110,14 @@ impl Source for Commits<'_> {
             Ok(image) => image,
             Err(why) => return Ok(Err(why)),
         };
-        let subject = Subject::of_image(&image, self.cache)?;
-        let code = subject.code(self.counter.has_features())?;
+        let subject = match Subject::of_image(&image, self.cache) {
+            Ok(subject) => subject,
+            Err(error) => return Ok(Err(format!("its image can't be read: {error:#}"))),
+        };
+        let code = match subject.code(self.counter.has_features()) {
+            Ok(code) => code,
+            Err(error) => return Ok(Err(format!("its code can't be read: {error:#}"))),
+        };
         self.code = Some((build, subject));
         Ok(Ok(code))
     }

@@ -1,14 +1,14 @@
 //! Compares each build with the one before it, by code and, unless that is equal, by counts.
 
-use super::counts::Counts;
+use super::counts::{Counts, Found};
 use crate::command::counted_guest::exact;
 use crate::error::CliError;
 use crate::progress::Stage;
 use anyhow::Result;
 use fwdlab_codediff::Comparison;
-use fwdlab_model::record::Executed;
 use fwdlab_results::counts::{Repetition, compare_executed};
-use fwdlab_results::report::analysis::Compared;
+use fwdlab_results::report::analysis::{Compared, Outcome as Answer};
+use fwdlab_results::stats::Unanswerable;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,6 +61,9 @@ pub(super) struct BuildName {
 pub(super) struct Review {
     pub(super) builds: Vec<BuildName>,
     pub(super) profiles: Vec<String>,
+    /// The first build that could be built.
+    #[serde(skip)]
+    pub(super) first: usize,
     /// Number of functions that packets execute in the first build, over all profiles.
     pub(super) functions: usize,
     /// Each build after the first.
@@ -70,9 +73,30 @@ pub(super) struct Review {
     /// Profiles in which the steps do not add up to the difference of the ends: the sum of the
     /// steps, and that difference.
     pub(super) gaps: Vec<(String, f64, f64)>,
+    /// Profiles that counted builds lack: code that only their packets execute is not compared there.
+    pub(super) absent: Vec<Absent>,
+    /// Losses of packets while counting.
+    pub(super) losses: Vec<Loss>,
 }
 
-/// A build, compared with the last one before it that could be built.
+/// A profile that a build lacks.
+#[derive(Serialize)]
+pub(super) struct Absent {
+    pub(super) build: usize,
+    pub(super) profile: usize,
+    pub(super) why: String,
+}
+
+/// Packets that a build lost while it was counted.
+#[derive(Serialize)]
+pub(super) struct Loss {
+    pub(super) build: usize,
+    pub(super) profile: usize,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+}
+
+/// A build, compared with the last one before it that could be built and, if necessary, counted.
 #[derive(Serialize)]
 pub(super) struct Step {
     pub(super) build: usize,
@@ -130,6 +154,33 @@ impl Review {
     pub(super) fn is_complete(&self) -> bool {
         self.steps.iter().all(Step::is_complete)
     }
+
+    /// True if the first build lacks the profile: nothing that its packets execute is known there.
+    pub(super) fn lacks_from_the_start(&self, profile: usize) -> bool {
+        self.absent.iter().any(|one| one.build == self.first && one.profile == profile)
+    }
+
+    /// Losses of builds after the first, in profiles in which the first loses nothing.
+    pub(super) fn new_losses(&self) -> impl Iterator<Item = &Loss> {
+        let of_first = |profile: usize| {
+            self.losses.iter().any(|loss| loss.build == self.first && loss.profile == profile)
+        };
+        self.losses.iter().filter(move |loss| !of_first(loss.profile))
+    }
+
+    /// Records what a counted build lacks and loses.
+    fn note(&mut self, counted: &Counted) {
+        let build = counted.build;
+        for (profile, found) in counted.counts.iter().enumerate() {
+            match found {
+                Err(why) => self.absent.push(Absent { build, profile, why: why.clone() }),
+                Ok(Found { sent, lost, .. }) if *lost > 0 => {
+                    self.losses.push(Loss { build, profile, sent: *sent, lost: *lost });
+                }
+                Ok(_) => {}
+            }
+        }
+    }
 }
 
 impl Step {
@@ -141,8 +192,8 @@ impl Step {
         }
     }
 
-    /// Comparisons by counts, by profile (`None` if one of both builds lacks its feature); empty if
-    /// it was not counted.
+    /// Comparisons by counts, by profile (`None` if both builds lack its feature); empty if it was
+    /// not counted.
     pub(super) fn counted(&self) -> &[Option<Compared>] {
         match &self.outcome {
             Outcome::Equal { counted, .. } | Outcome::Changed { counted, .. } => counted,
@@ -155,7 +206,7 @@ impl Step {
 fn executed(counts: &Counts) -> BTreeMap<String, Vec<usize>> {
     let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (profile, executed) in counts.iter().enumerate() {
-        for function in executed.iter().flat_map(|executed| &executed.functions) {
+        for function in executed.iter().flat_map(|found| &found.executed.functions) {
             let is_executed = function.bursts.iter().any(|burst| *burst > 0.0);
             if is_executed && !function.is_background {
                 names.entry(function.name.clone()).or_default().push(profile);
@@ -199,8 +250,21 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
     let mut names = executed(&first.counts);
     let functions = names.len();
     let mut last: Option<Counted> = None;
-    // After a build that could not be counted it is unknown which functions packets execute.
-    let mut is_unknown = false;
+    let mut found_in = Review {
+        builds: builds.clone(),
+        profiles: profiles.clone(),
+        first: first.build,
+        functions,
+        steps: Vec::new(),
+        ends: Vec::new(),
+        gaps: Vec::new(),
+        absent: Vec::new(),
+        losses: Vec::new(),
+    };
+    found_in.note(&first);
+    // After a build that could not be counted, or lacks a profile, it is unknown which functions
+    // packets execute.
+    let mut is_unknown = first.counts.iter().any(Result::is_err);
     let compared = |a: &Counted, b: &Counted| comparisons(a, b, &builds, &profiles, margin);
     for build in before.0 + 1..builds.len() {
         let mut stage = Stage::new();
@@ -234,13 +298,13 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
                     let now = Counted { build, counts };
                     counted = compared(last.as_ref().unwrap_or(&first), &now);
                     // A build without a feature executes none of its functions.
-                    let is_whole = now.counts.iter().all(Option::is_some);
+                    is_unknown = now.counts.iter().any(Result::is_err);
                     let of_now = executed(&now.counts);
-                    match is_whole {
-                        true => names = of_now,
-                        false => names.extend(of_now),
+                    match is_unknown {
+                        false => names = of_now,
+                        true => names.extend(of_now),
                     }
-                    is_unknown = false;
+                    found_in.note(&now);
                     last = Some(now);
                 }
                 Err(error) => {
@@ -249,6 +313,7 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
                 }
             }
         }
+        let is_counted = failure.is_none();
         let outcome = match is_equal {
             true => {
                 let (functions, moved) = (found.equal.len(), found.moved);
@@ -257,11 +322,14 @@ pub(super) fn review<S: Source>(source: &mut S, margin: f64, verify: bool) -> Re
             false => Outcome::Changed { functions: changed, counted, failure },
         };
         steps.push(Step { build, before: before.0, outcome });
-        before = (build, code);
+        // The next build is compared, by code and counts, with one whose functions are known.
+        if is_counted {
+            before = (build, code);
+        }
     }
     let ends = last.as_ref().map(|last| compared(&first, last)).unwrap_or_default();
     let gaps = gaps(&steps, &ends, &profiles);
-    Ok(Review { builds, profiles, functions, steps, ends, gaps })
+    Ok(Review { steps, ends, gaps, ..found_in })
 }
 
 fn changed(found: &Comparison, names: &BTreeMap<String, Vec<usize>>) -> Vec<ChangedFunction> {
@@ -284,16 +352,29 @@ fn comparisons(
     profiles: &[String],
     margin: f64,
 ) -> Vec<Option<Compared>> {
-    let compare = |(profile, (old, new)): (usize, (&Option<Executed>, &Option<Executed>))| {
-        let (old, new) = (old.as_ref()?, new.as_ref()?);
-        let outcome = compare_executed(&[old], &[new], margin, Repetition::Bursts);
+    let compare = |profile: usize| {
         let label = |build: usize| match profiles.len() {
             1 => builds[build].name.clone(),
             _ => format!("{}, {}", builds[build].name, profiles[profile]),
         };
-        Some(Compared::counted((a.build, label(a.build)), (b.build, label(b.build)), outcome))
+        let [old, new] = [a, b].map(|counted| (counted.build, label(counted.build)));
+        let (lacking, why) = match (&a.counts[profile], &b.counts[profile]) {
+            (Ok(of_a), Ok(of_b)) => {
+                let (of_a, of_b) = (&[&of_a.executed], &[&of_b.executed]);
+                let outcome = compare_executed(of_a, of_b, margin, Repetition::Bursts);
+                return Some(Compared::counted(old, new, outcome));
+            }
+            (Err(_), Err(_)) => return None,
+            (Err(why), Ok(_)) => (a.build, why),
+            (Ok(_), Err(why)) => (b.build, why),
+        };
+        let reason = format!("{} lacks the feature: {why}", builds[lacking].name);
+        let unanswerable = Unanswerable::NoValidRun { why: why.clone() };
+        let mut compared = Compared::counted(old, new, Err(unanswerable));
+        compared.outcome = Answer::Unanswerable { reason };
+        Some(compared)
     };
-    a.counts.iter().zip(&b.counts).enumerate().map(compare).collect()
+    (0..profiles.len()).map(compare).collect()
 }
 
 /// Profiles in which the steps do not add up to the difference of the ends.

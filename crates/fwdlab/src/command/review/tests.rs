@@ -1,6 +1,6 @@
 //! Reviews of builds that are only numbers: the cost of each function.
 
-use super::counts::Counts;
+use super::counts::{Counts, Found};
 use super::document::document;
 use super::exit;
 use super::follow::Follow;
@@ -23,10 +23,14 @@ struct Fake {
     counted: Vec<usize>,
     /// Build that does not boot.
     dead: Option<usize>,
+    /// Builds without the feature of a second profile; `None` without that profile.
+    lacking: Option<Vec<usize>>,
+    /// Build that loses packets.
+    lossy: Option<usize>,
 }
 
 fn fake(builds: Vec<Costs>) -> Fake {
-    Fake { builds, counted: Vec::new(), dead: None }
+    Fake { builds, counted: Vec::new(), dead: None, lacking: None, lossy: None }
 }
 
 /// A build with these costs, and a function that packets do not execute.
@@ -44,7 +48,9 @@ impl Source for Fake {
     }
 
     fn profiles(&self) -> Vec<String> {
-        vec!["inet".to_owned()]
+        let names = ["inet", "inet vxlan"];
+        let number = if self.lacking.is_some() { 2 } else { 1 };
+        names[..number].iter().map(|name| (*name).to_owned()).collect()
     }
 
     fn code(&mut self, build: usize) -> Result<Result<Self::Code, String>> {
@@ -89,7 +95,17 @@ impl Source for Fake {
         };
         let functions: Vec<ExecutedFunction> = executed.map(function).collect();
         let packets = vec![1600; 5];
-        Ok(vec![Some(Executed { packets, batch: 32, functions, ..Executed::default() })])
+        let executed = Executed { packets, batch: 32, functions, ..Executed::default() };
+        let lost = if self.lossy == Some(build) { 80 } else { 0 };
+        let found = || Found { executed: executed.clone(), sent: 8000, lost };
+        let mut counts = vec![Ok(found())];
+        if let Some(lacking) = &self.lacking {
+            counts.push(match lacking.contains(&build) {
+                true => Err("RTNETLINK answers: Not supported".to_owned()),
+                false => Ok(found()),
+            });
+        }
+        Ok(counts)
     }
 }
 
@@ -153,9 +169,49 @@ fn equal_build_after_an_uncounted_one_is_counted() {
     source.dead = Some(1);
     let found = reviewed(&mut source);
     assert_eq!(source.counted, [0, 2]);
-    assert!(matches!(found.steps[1].outcome, Outcome::Equal { .. }));
-    assert_eq!(found.steps[1].counted().len(), 1);
+    // Its code is compared with the build that was counted.
+    assert!(matches!(found.steps[1].outcome, Outcome::Changed { .. }));
+    assert_eq!((found.steps[1].before, found.steps[1].counted().len()), (0, 1));
     assert_eq!(exit(&found, Some(FailOn::Worse)), Exit::Difference);
+}
+
+#[test]
+fn profile_that_no_build_has_is_never_equal() {
+    let build = costs(100.0, 50.0, 1.0);
+    let mut source = fake(vec![build.clone(), build.clone(), build]);
+    source.lacking = Some(vec![0, 1, 2]);
+    let found = reviewed(&mut source);
+    // A later build could have the feature.
+    assert_eq!(source.counted, [0, 1, 2]);
+    assert_eq!(exit(&found, None), Exit::Untrustworthy);
+    let text = fwdlab_results::document::form::text::render(&document(&found), 300);
+    assert!(text.contains("Packets (inet) execute"), "{text}");
+    assert!(text.contains("3 counted builds are without it"), "{text}");
+}
+
+#[test]
+fn lost_feature_has_no_verdict_and_does_not_pass() {
+    let mut source = fake(vec![costs(100.0, 50.0, 1.0), costs(100.0, 51.0, 1.0)]);
+    source.lacking = Some(vec![1]);
+    let found = reviewed(&mut source);
+    assert_eq!(exit(&found, None), Exit::Done);
+    assert_eq!(exit(&found, Some(FailOn::Worse)), Exit::Untrustworthy);
+    let text = fwdlab_results::document::form::text::render(&document(&found), 300);
+    assert!(text.contains("build 1 lacks the feature: RTNETLINK"), "{text}");
+}
+
+#[test]
+fn build_that_loses_packets_is_not_trusted() {
+    let mut source = fake(vec![costs(100.0, 50.0, 1.0), costs(101.0, 50.0, 1.0)]);
+    source.lossy = Some(1);
+    let found = reviewed(&mut source);
+    assert_eq!(exit(&found, None), Exit::Untrustworthy);
+    let text = fwdlab_results::document::form::text::render(&document(&found), 300);
+    assert!(text.contains("build 1, inet: 80 of 8000 packets did not come out"), "{text}");
+    // As in the first build: a property of the traffic.
+    let mut source = fake(vec![costs(100.0, 50.0, 1.0)]);
+    source.lossy = Some(0);
+    assert_eq!(exit(&reviewed(&mut source), None), Exit::Done);
 }
 
 #[test]
