@@ -161,6 +161,8 @@ fn flow(frame: &Frame) -> u32 {
 
 /// TCP or UDP of a whole IPv6 packet, and where its header begins.
 fn transport(bytes: &[u8], end: usize) -> Option<(u8, usize)> {
+    // Of longer frames only the beginning is here.
+    let end = end.min(bytes.len());
     let (mut next, mut at) = (bytes[20], 54);
     for _ in 0..=HEADERS_MAX {
         match next {

@@ -23,6 +23,11 @@ use std::ops::Range;
 /// Number of the kernel's table of own addresses.
 const LOCAL: u32 = 255;
 
+/// Smallest MTUs of a route: an IPv4 link's (RFC 791 section 3.2) and an IPv6 link's (RFC 8200 section
+/// 5). Linux also raises an IPv6 route's.
+const INET_MTU: u16 = 68;
+const INET6_MTU: u16 = 1280;
+
 /// All kernel routes that may apply to the router.
 #[derive(Clone, Debug, Default)]
 pub struct KernelRoutes {
@@ -220,7 +225,8 @@ impl KernelRoutes {
                 match event.mtu {
                     // As the kernel forwards.
                     Some(mtu) if mtu.is_locked || event.address.is_ipv4() => {
-                        via.limited_to(u16::try_from(mtu.bytes).unwrap_or(u16::MAX))
+                        let least = if event.address.is_ipv4() { INET_MTU } else { INET6_MTU };
+                        via.limited_to(u16::try_from(mtu.bytes).unwrap_or(u16::MAX).max(least))
                     }
                     _ => via,
                 }
@@ -261,13 +267,16 @@ impl KernelRoutes {
     }
 
     fn via_hops(&self, hops: &[Hop]) -> Option<Via> {
+        let most = hops.iter().map(|hop| u32::from(hop.weight)).max().unwrap_or(1).max(255);
+        // Linux has weights up to 65,536 since 6.12.
+        let share = |weight: u16| (u32::from(weight) * 255 / most).max(1) as u8;
         let one = |hop: &Hop| {
             let interface = self.interfaces.get(&hop.interface)?.clone();
             let via = match hop.gateway {
                 Some(gateway) => Via::Scoped(gateway, interface),
                 None => Via::Link(interface),
             };
-            Some((via, u8::try_from(hop.weight).unwrap_or(u8::MAX)))
+            Some((via, share(hop.weight)))
         };
         let mut all: Vec<(Via, u8)> = hops.iter().filter_map(one).collect();
         match all.len() {

@@ -4,7 +4,7 @@ use crate::support::*;
 use fwdlab_packet::Family;
 use fwdlab_router::fib::{Fib, Radix};
 use fwdlab_router::path::{
-    Config, Counters, Firewall, ForwardingPath, Frame, Rate, Router, Snapshot,
+    Config, Counters, Firewall, ForwardingPath, Frame, Rate, Router, Snapshot, Special,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -32,6 +32,30 @@ fn outcome(config: &Config, sent: &[Vec<u8>], ingress: u8) -> (Snapshot, Sent, S
 }
 
 type Sent = Vec<(u8, Vec<u8>)>;
+
+/// A packet without "don't fragment" to a prefix whose route limits packets to `mtu` bytes, on
+/// either path; returns its fragments.
+fn cut_by_route(config: Config, mtu: u16, size: u16) -> Vec<Vec<u8>> {
+    let mut config = config;
+    config.neighbours.set_special(hop(9), Special::Limited(hop(0), mtu)).expect("a low number");
+    let mut lab = lab_of(&config);
+    let frame = with(udp(Family::Inet, size), &[(20, &[0, 0]), (30, &[203, 0, 113, 7])]);
+    let first = lab.send(&frame).0;
+    let emitted = lab.emitted();
+    first.into_iter().chain(emitted).map(|(_, bytes)| bytes).collect()
+}
+
+#[test]
+fn route_mtu_cuts_packets_on_either_path() {
+    for config in [config(), full()] {
+        let fragments = cut_by_route(config.clone(), 600, 1200);
+        assert_eq!(fragments.len(), 3);
+        assert!(fragments.iter().all(|bytes| bytes.len() <= 614), "{fragments:?}");
+        assert_eq!(cut_by_route(config.clone(), 600, 500).len(), 1);
+        // No payload fits: the packet is dropped.
+        assert_eq!(cut_by_route(config, 24, 500).len(), 0);
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]

@@ -35,6 +35,20 @@ fn flows_spread_by_weight_and_fragments_follow_one_path() {
     assert_eq!(flow_of(&bytes), first);
 }
 
+/// Headers of any length, of which a frame has only the beginning in its first buffer.
+#[test]
+fn flow_of_long_headers_reads_no_further_than_the_buffer() {
+    for length in 0..=255 {
+        let mut bytes = vec![0u8; 9000];
+        bytes[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+        bytes[20] = 60;
+        for at in (54..8900).step_by(8) {
+            bytes[at..at + 2].copy_from_slice(&[60, length]);
+        }
+        flow_of(&bytes);
+    }
+}
+
 /// Of three next hops one goes: a third of the flows must move, and hash threshold moves a sixth
 /// of all in addition at most (RFC 2992 section 4).
 #[test]

@@ -12,13 +12,14 @@ const OFFSET: u16 = 0x1fff;
 const HEADER_MAX: usize = 60;
 
 /// Returns all fragments but the first of a packet that is ready to be sent but too large. `None`
-/// if an offset would exceed the maximum packet size.
+/// if an offset would exceed the maximum packet size, or no payload fits into the MTU.
 pub(super) fn further(frame: &Frame, mtu: u16) -> Option<Vec<Frame>> {
     let bytes = frame.buffer();
     let begin = ETHERNET + header_length(frame);
     let end = ETHERNET + usize::from(ipv4::total_length(bytes));
     let flags = flags(frame);
-    if usize::from(flags & OFFSET) + (end - begin) / 8 > usize::from(OFFSET) {
+    let has_room = usize::from(mtu) >= begin - ETHERNET + 8;
+    if !has_room || usize::from(flags & OFFSET) + (end - begin) / 8 > usize::from(OFFSET) {
         return None;
     }
     let (header, length) = later_header(frame);

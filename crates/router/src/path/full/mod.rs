@@ -163,7 +163,8 @@ impl<W: Firewall> Router<W> {
         let (link, reference) = self.next_hop(next_hop, batch, place, now_ns)?;
         let frame = &mut batch[place];
         let interface = self.interfaces.get(usize::from(link.port));
-        let mtu = interface.map_or(0, |interface| interface.mtu);
+        // Of the link, or less by the route.
+        let mtu = link.mtu;
         if let Some(at) = record
             && let Some(own) = interface.and_then(|interface| interface.address::<V4>())
         {
@@ -203,9 +204,7 @@ impl<W: Firewall> Router<W> {
         self.inet6.fib.lookup_batch(&[destination], &mut next_hop);
         let (link, reference) = self.next_hop(next_hop, batch, place, now_ns)?;
         let frame = &mut batch[place];
-        let interface = self.interfaces.get(usize::from(link.port));
-        let mtu = interface.map_or(0, |interface| interface.mtu);
-
+        let mtu = link.mtu;
         let bytes = frame.buffer_mut();
         bytes[ipv6::field::HOP_LIMIT] -= 1;
         let packet = ipv6::packet_length(bytes);
