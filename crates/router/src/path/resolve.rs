@@ -109,7 +109,7 @@ impl<W: Firewall> Router<W> {
     #[cold]
     pub(super) fn renew(&mut self, now_ns: u64) {
         self.changes = self.neighbours.changes();
-        match self.neighbours.follow() {
+        match self.neighbours.follow() | self.neighbours.take_unlinked() {
             true => self.links = self.neighbours.links(&self.interfaces),
             false => self.neighbours.renew(&mut self.links, &self.interfaces),
         }

@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct DynamicNextHops {
     log: Arc<Mutex<Log>>,
     followed: usize,
+    /// True if links lack some of the changes that this copy contains.
+    is_unlinked: bool,
 }
 
 /// Changes, without those that later ones undo.
@@ -164,9 +166,17 @@ impl Neighbours {
     /// As [`Neighbours::entry`], including next hops added in the meantime.
     pub(in super::super) fn entry_by_now(&mut self, number: NextHop) -> Option<&Arc<Entry>> {
         if self.entry(number).is_none() {
-            self.follow();
+            let is_more = self.follow();
+            if let Some(grown) = &mut self.grown {
+                grown.is_unlinked |= is_more;
+            }
         }
         self.entry(number)
+    }
+
+    /// True once after [`Neighbours::entry_by_now`] took over changes: links lack them.
+    pub(in super::super) fn take_unlinked(&mut self) -> bool {
+        self.grown.as_mut().is_some_and(|grown| std::mem::take(&mut grown.is_unlinked))
     }
 
     /// Takes over the learnt MACs of equal gateways and hosts, so that a reconfigured router does
