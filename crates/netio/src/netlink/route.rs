@@ -29,8 +29,10 @@ pub(super) const ROUTE: usize = 12;
 const NEXT_HOP: usize = 8;
 /// A cached route that is in no table.
 const RTM_F_CLONED: u32 = 0x200;
+/// The next hop's link has no carrier.
+const RTNH_LINKDOWN: u8 = 1 << 4;
 /// An unusable next hop: its link is gone or has no carrier.
-pub(super) const RTNH_DEAD: u8 = 1 | 1 << 4;
+pub(super) const RTNH_DEAD: u8 = 1 | RTNH_LINKDOWN;
 
 /// A route in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,9 +200,10 @@ pub(super) fn route(message: &Message<'_>) -> Result<Option<RouteEvent>, Malform
 }
 
 /// Returns the next hops of a multipath route, without unusable ones, and true if packets are
-/// encapsulated at one of them.
+/// encapsulated at one of them. Links without carrier are used if there are no others, as the kernel
+/// does unless `ignore_routes_with_linkdown` is set: then it marks them as dead.
 fn hops(family: u8, mut bytes: &[u8]) -> Result<(Vec<Hop>, bool), Malformed> {
-    let (mut all, mut is_encapsulated) = (Vec::new(), false);
+    let (mut all, mut down, mut is_encapsulated) = (Vec::new(), Vec::new(), false);
     while !bytes.is_empty() {
         let length = half(bytes, 0).map_or(0, usize::from);
         let (true, Some(whole)) = (length >= NEXT_HOP, bytes.get(..length)) else {
@@ -216,10 +219,15 @@ fn hops(family: u8, mut bytes: &[u8]) -> Result<(Vec<Hop>, bool), Malformed> {
                 _ => {}
             }
         }
-        if whole[2] & RTNH_DEAD == 0 {
-            all.push(hop);
+        match whole[2] & RTNH_DEAD {
+            0 => all.push(hop),
+            RTNH_LINKDOWN => down.push(hop),
+            _ => {}
         }
         bytes = bytes.get(length.div_ceil(4) * 4..).unwrap_or_default();
+    }
+    if all.is_empty() {
+        all = down;
     }
     Ok((all, is_encapsulated))
 }

@@ -79,6 +79,11 @@ fn read_skips_dead_next_hops() {
     let Ok(Some(Event::Route(found))) = event(&bytes) else { panic!("a route") };
     let found: Vec<_> = found.hops.iter().map(|hop| (hop.interface, hop.weight)).collect();
     assert_eq!(found, [(3, 1), (5, 256)]);
+    // All links without carrier: the route stays.
+    let down = [hop(16, 0, 3, [192, 0, 2, 1]), hop(17, 0, 4, [192, 0, 2, 2])].concat();
+    let bytes = route(RTM_NEWROUTE, 0, head(V4, 0, 1), &[(RTA_MULTIPATH, &down)]);
+    let Ok(Some(Event::Route(found))) = event(&bytes) else { panic!("a route") };
+    assert_eq!(found.hops.iter().map(|hop| hop.interface).collect::<Vec<_>>(), [3]);
     for cut in 1..hops.len() {
         let rest: [(u16, &[u8]); 1] = [(RTA_MULTIPATH, &hops[..cut])];
         let cut_short = event(&route(RTM_NEWROUTE, 0, head(V4, 0, 1), &rest));
