@@ -25,8 +25,9 @@ pub(super) fn rules(
         return Ok(None);
     }
     let port = |name: &str| {
-        let at = interfaces.iter().position(|named| named.name == name)?;
-        u8::try_from(at).ok()
+        let named = interfaces.iter().position(|named| named.name == name);
+        let numbered = || name.parse().ok().filter(|at| *at < interfaces.len());
+        u8::try_from(named.or_else(numbered)?).ok()
     };
     let rules = text::read_with(&setup.firewall, &port);
     let rules = rules.map_err(|error| mistake(format!("firewall: {error}")))?;
@@ -68,4 +69,40 @@ pub(super) fn shadowed(
         ),
     };
     Ok(ruleset.shadowed().into_iter().map(warning).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::router::InterfaceSetup;
+
+    fn setup(rule: &str) -> (RouterSetup, Vec<NamedInterface>) {
+        let interface = |(name, last): (&str, u8)| InterfaceSetup {
+            name: name.into(),
+            mac: Some(format!("02:00:00:00:00:0{last}")),
+            ..InterfaceSetup::default()
+        };
+        let setup = RouterSetup {
+            firewall: rule.into(),
+            interfaces: [("r0", 1), ("0", 2)].map(interface).into(),
+            circuits: vec!["x".into()],
+            ..RouterSetup::default()
+        };
+        let interfaces = super::super::interfaces::read(&setup, &[]).expect("interfaces");
+        (setup, interfaces)
+    }
+
+    #[test]
+    fn interface_of_a_rule_is_its_name_then_its_number() {
+        let read = |rule: &str| {
+            let (setup, interfaces) = setup(rule);
+            rules(&setup, &interfaces).map(|rules| format!("{:?}", rules.map(|(rules, _)| rules)))
+        };
+        let by = |name: &str| read(&format!("block in on {name} from any to any"));
+        assert_eq!(by("0").expect("a name"), by("1").expect("a number"));
+        assert_ne!(by("0").expect("a name"), by("r0").expect("a name"));
+        for unknown in ["2", "r1"] {
+            assert!(by(unknown).is_err(), "{unknown}");
+        }
+    }
 }

@@ -20,11 +20,15 @@ pub(super) struct NamedInterface {
     pub(super) interface: Interface,
 }
 
-/// Reads all interfaces.
+/// Reads all interfaces. Those of a running router in `open` keep their MACs and MTUs: its ports were
+/// opened with them, whatever the devices have now.
 ///
 /// # Errors
 /// User errors, and devices that do not exist.
-pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<NamedInterface>> {
+pub(super) fn read(
+    setup: &RouterSetup,
+    open: &[NamedInterface],
+) -> anyhow::Result<Vec<NamedInterface>> {
     vlans::check(setup)?;
     let mut all: Vec<NamedInterface> = Vec::new();
     for entry in &setup.interfaces {
@@ -36,18 +40,21 @@ pub(super) fn read(setup: &RouterSetup) -> anyhow::Result<Vec<NamedInterface>> {
         }
         let carrier = vlans::carrier(setup, entry);
         let device = setup.circuits.is_empty() && carrier.port != PortKind::Pcap;
-        let interface = one(entry, carrier, device)
+        let before = open.iter().find(|named| named.name == carrier.name);
+        let before = before.map(|named| &named.interface);
+        let interface = one(entry, carrier, device, before)
             .map_err(|what| mistake(format!("interface {}: {what}", entry.name)))?;
         all.push(NamedInterface { name: entry.name.clone(), interface });
     }
     Ok(all)
 }
 
-/// Reads one interface; MAC and MTU default to its carrier's.
+/// Reads one interface; MAC and MTU default to its carrier's, `before` if it is open.
 fn one(
     entry: &InterfaceSetup,
     carrier: &InterfaceSetup,
     device: bool,
+    before: Option<&Interface>,
 ) -> Result<Interface, String> {
     let attribute = |name: &str| -> Result<Option<String>, String> {
         if !device {
@@ -58,19 +65,21 @@ fn one(
         let text = text.map_err(|error| format!("{path}: {error}; `ip link` lists devices"))?;
         Ok(Some(text.trim().to_owned()))
     };
-    let mac = match entry.mac.as_ref().or(carrier.mac.as_ref()) {
-        Some(text) => text.clone(),
-        None => attribute("address")?.ok_or("it needs a `mac`")?,
+    let mac = match (entry.mac.as_ref().or(carrier.mac.as_ref()), before) {
+        (Some(text), _) => parse_mac(text)?,
+        (None, Some(before)) => before.mac,
+        (None, None) => parse_mac(&attribute("address")?.ok_or("it needs a `mac`")?)?,
     };
-    let limit = match carrier.mtu {
-        Some(mtu) => mtu,
-        None => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
+    let limit = match (carrier.mtu, before) {
+        (Some(mtu), _) => mtu,
+        (None, Some(before)) => before.mtu,
+        (None, None) => attribute("mtu")?.and_then(|text| text.parse().ok()).unwrap_or(MTU),
     };
     let mtu = entry.mtu.unwrap_or(limit);
     if mtu > limit && entry.parent.is_some() {
         return Err(format!("an MTU of {mtu}, and its parent's is {limit}"));
     }
-    let (mac, addresses) = (parse_mac(&mac)?, entry.addresses.iter().map(|text| address(text)));
+    let addresses = entry.addresses.iter().map(|text| address(text));
     Ok(Interface { mac, mtu, addresses: addresses.collect::<Result<_, _>>()? })
 }
 
@@ -264,7 +273,7 @@ mod tests {
         let interfaces =
             [("a", "02:00:00:00:00:01", "198.18.0.1/24"), ("b", "2-0-0-0-0-2", "2001:2::1/64")];
         let setup = setup(&interfaces, &[("2001:2::7", "02:00:00:00:00:09")]);
-        let read = read(&setup).expect("interfaces");
+        let read = read(&setup, &[]).expect("interfaces");
         assert_eq!((read[1].interface.mac, read[1].interface.mtu), ([2, 0, 0, 0, 0, 2], 1500));
         let mut next_hops = NextHops::default();
         let address: IpAddr = "2001:2::7".parse().expect("one");
@@ -274,11 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn open_interfaces_keep_mac_and_mtu() {
+        let setup = RouterSetup {
+            interfaces: vec![InterfaceSetup { name: "absent".into(), ..Default::default() }],
+            ..RouterSetup::default()
+        };
+        assert!(read(&setup, &[]).is_err(), "it is no device");
+        let interface = Interface { mac: [2, 0, 0, 0, 0, 7], mtu: 1400, addresses: Vec::new() };
+        let open = [NamedInterface { name: "absent".into(), interface }];
+        let again = read(&setup, &open).expect("it is open");
+        assert_eq!((again[0].interface.mac, again[0].interface.mtu), ([2, 0, 0, 0, 0, 7], 1400));
+    }
+
+    #[test]
     fn interface_mistakes_are_reported() {
         let fault = |interfaces: &[(&str, &str, &str)], neighbour: (&str, &str)| {
             let setup = setup(interfaces, &[neighbour]);
             let found =
-                read(&setup).and_then(|read| neighbours(&setup, &read, &NextHops::default()));
+                read(&setup, &[]).and_then(|read| neighbours(&setup, &read, &NextHops::default()));
             found.err().map(|error| error.to_string()).unwrap_or_default()
         };
         let good = ("a", "02:00:00:00:00:01", "198.18.0.1/24");

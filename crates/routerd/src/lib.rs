@@ -104,7 +104,7 @@ impl Running {
     /// User errors in `setup`, and missing requirements of the environment.
     pub fn start(setup: &RouterSetup, written: &[&Path]) -> anyhow::Result<Running> {
         let Prepared { mut routing, interfaces, wall, pool, mut config, facts, warnings } =
-            prepare(setup)?;
+            prepare(setup, &[])?;
         let flows = flows::load(setup)?;
         (config.flows, routing.flows) = (flows.clone(), flows.clone());
         let counters = Counters::new(setup.workers.into());
@@ -227,7 +227,7 @@ impl Running {
     /// As [`Running::start`].
     pub fn check(setup: &RouterSetup) -> anyhow::Result<(Vec<Fact>, Vec<FileWarning>)> {
         let Prepared { routing, interfaces, config, facts: tables, mut warnings, .. } =
-            prepare(setup)?;
+            prepare(setup, &[])?;
         if setup.circuits.is_empty() {
             ports::check(setup, &interfaces)?;
             warnings.extend(captures::survey(setup)?);

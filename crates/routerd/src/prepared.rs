@@ -26,7 +26,7 @@ pub(super) struct Prepared {
 }
 
 /// Reads and builds everything that needs no privileges.
-pub(super) fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
+pub(super) fn prepare(setup: &RouterSetup, open: &[NamedInterface]) -> anyhow::Result<Prepared> {
     if !(1..=WORKERS_MAX).contains(&setup.workers) {
         return Err(mistake(format!(
             "workers = {}: a router has 1 to {WORKERS_MAX}",
@@ -34,7 +34,7 @@ pub(super) fn prepare(setup: &RouterSetup) -> anyhow::Result<Prepared> {
         )));
     }
     let mut tables = tables::build(setup)?;
-    let mut interfaces = interfaces::read(setup)?;
+    let mut interfaces = interfaces::read(setup, open)?;
     host::names(setup)?;
     drop_log::setting(setup)?;
     let host_ports = host::ports(setup);

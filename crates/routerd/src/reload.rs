@@ -28,8 +28,9 @@ impl Running {
             // A pipe could stop this thread.
             return Err(mistake(format!("{file}: a running router reads regular files only")));
         }
+        let open = self.locked().interfaces().to_vec();
         let Prepared { mut routing, interfaces, mut wall, pool, mut config, mut facts, warnings } =
-            prepare(setup)?;
+            prepare(setup, &open)?;
         // States are kept if both set-ups have rules.
         if let (Some(before), Some((rules, states))) = (&self.wall, rules(setup, &interfaces)?) {
             let renewed = before.with_other_rules(&rules, &states);

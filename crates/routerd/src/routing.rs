@@ -137,12 +137,17 @@ impl Routing {
     }
 
     fn delete(&mut self, prefix: &str) -> Result<(), String> {
+        let unknown = |is_of_kernel: bool| match is_of_kernel {
+            true => format!("{prefix}: the route is the kernel's; delete it with `ip route del`"),
+            false => format!("{prefix}: no such route"),
+        };
         let mut changed = Changed::default();
         let mut batches = (Batch::new(), Batch::new());
         if let Ok(prefix) = prefix.parse::<Prefix<V4>>() {
             match &mut self.written {
                 Some(written) => {
-                    written.inet.remove(&prefix);
+                    let removed = written.inet.remove(&prefix);
+                    removed.ok_or_else(|| unknown(self.kernel.inet(prefix).is_some()))?;
                     changed.inet.push(prefix);
                 }
                 None => drop(batches.0.remove(prefix)),
@@ -152,7 +157,8 @@ impl Routing {
             let parsed = parsed.map_err(|error| format!("`{prefix}`: {error}"))?;
             match &mut self.written {
                 Some(written) => {
-                    written.inet6.remove(&parsed);
+                    let removed = written.inet6.remove(&parsed);
+                    removed.ok_or_else(|| unknown(self.kernel.inet6(parsed).is_some()))?;
                     changed.inet6.push(parsed);
                 }
                 None => drop(batches.1.remove(parsed)),
@@ -165,29 +171,39 @@ impl Routing {
     /// The number of a next hop. Refuses a next hop that no interface leads to.
     fn number_of(&mut self, via: Option<&Via>) -> Result<NextHop, String> {
         let via = via.ok_or("a route without a next hop")?;
-        if self.next_hops.get(via).is_none() {
-            let target = interfaces::target(via, &self.next_hops, &self.interfaces);
-            if target?.is_none() {
-                return Err(format!("no interface's link has the next hop: `{via}`"));
-            }
-        }
+        self.check(via)?;
         self.next_hops.number(via.clone()).ok_or_else(|| "too many next hops".to_owned())
     }
 
-    /// Introduces new next hops to the neighbours.
+    /// Refuses a next hop, or one of several, that no interface leads to.
+    fn check(&self, via: &Via) -> Result<(), String> {
+        match via {
+            Via::Several(several) => several.iter().try_for_each(|(via, _)| self.check(via)),
+            Via::Limited(inner, _) => self.check(inner),
+            via if self.next_hops.get(via).is_some() => Ok(()),
+            via => match interfaces::target(via, &self.next_hops, &self.interfaces)? {
+                Some(_) => Ok(()),
+                None => Err(format!("no interface's link has the next hop: `{via}`")),
+            },
+        }
+    }
+
+    /// Introduces new next hops to the neighbours: all but those whose interface does not exist.
     fn introduce(&mut self) -> Result<(), String> {
         let new = self.next_hops.take_new();
         if new.is_empty() {
             return Ok(());
         }
-        let mut all = Vec::new();
+        let (mut all, mut missing) = (Vec::new(), Ok(()));
         for number in new {
             let Some(via) = self.next_hops.via(number) else { continue };
-            if let Some(target) = interfaces::target(via, &self.next_hops, &self.interfaces)? {
-                all.push((number, target));
+            match interfaces::target(via, &self.next_hops, &self.interfaces) {
+                Ok(target) => all.extend(target.map(|target| (number, target))),
+                Err(why) => missing = Err(why),
             }
         }
-        self.neighbours.grow(all).map_err(|error| error.to_string())
+        self.neighbours.grow(all).map_err(|error| error.to_string())?;
+        missing
     }
 
     /// Puts the present routes of the prefixes into the tables.
@@ -391,7 +407,7 @@ mod tests {
             host: host.then(HostSetup::default),
             ..RouterSetup::default()
         };
-        super::super::prepare(&setup).expect("a router").routing
+        super::super::prepare(&setup, &[]).expect("a router").routing
     }
 
     fn via(routing: &Routing, address: &str) -> String {
@@ -412,9 +428,24 @@ mod tests {
             assert_eq!(via(&routing, "198.18.1.1"), "");
             let last = routing.next_hops.get(&Via::Address("192.0.2.9".parse().expect("one")));
             assert!(last.is_some_and(|last| routing.neighbours.gateway(last).is_some()));
-            for wrong in ["add 198.18.0.0/16", "add x via 192.0.2.1", "add 10.0.0.0/8 via 10.9.9.9"]
-            {
+            let wrong = [
+                "add 198.18.0.0/16",
+                "add x via 192.0.2.1",
+                "add 10.0.0.0/8 via 10.9.9.9",
+                "add 10.0.0.0/8 via 192.0.2.5 via 10.9.9.9",
+                "add 10.0.0.0/8 via 192.0.2.5 via fe80::1%nowhere",
+            ];
+            for wrong in wrong {
                 assert!(routing.change(wrong).is_err(), "{wrong}");
+            }
+            assert_eq!(via(&routing, "10.1.1.1"), "", "a refused route is not installed");
+            // A next hop of refused routes.
+            routing.change("add 10.0.0.0/8 via 192.0.2.5").expect("a next hop on the link");
+            let hop = routing.next_hops.get(&Via::Address("192.0.2.5".parse().expect("one")));
+            assert!(hop.is_some_and(|hop| routing.neighbours.gateway(hop).is_some()));
+            if host {
+                let gone = routing.change("delete 198.18.0.0/16");
+                assert_eq!(gone, Err("198.18.0.0/16: no such route".to_owned()));
             }
         }
     }

@@ -38,10 +38,10 @@ pub struct TextError {
 /// # Errors
 /// The first error.
 pub fn read(text: &str) -> Result<Ruleset, TextError> {
-    read_with(text, &|_| None)
+    read_with(text, &|name| digits(name))
 }
 
-/// Reads a ruleset; `resolve` returns the numbers of named ports.
+/// Reads a ruleset; `resolve` returns the numbers of ports.
 ///
 /// # Errors
 /// The first error.
@@ -300,7 +300,8 @@ impl<'a> Reader<'a> {
     /// Parses a port of the router.
     fn port(&mut self) -> Result<u8, TextError> {
         let word = self.word("a port of the router")?;
-        let number = digits(word.text).or_else(|| (self.resolve)(word.text));
+        // A name can consist of digits.
+        let number = (self.resolve)(word.text);
         number.ok_or_else(|| word.fault(format!("the router has no port {:?}", word.text)))
     }
 
