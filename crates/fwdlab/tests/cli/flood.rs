@@ -133,7 +133,7 @@ blocks = 1
 ";
     let lab = Lab::new(experiment);
     let (json, _) = lab.results(&["--no-calibration"]);
-    let shown = lab.fwdlab(&["show", "results/x"]).expect(0).stdout;
+    let shown = lab.fwdlab(&["show", "results/x"]).carried_out().stdout;
     let answer = shown.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let has_answer = answer.contains("new flows") && answer.contains("get through.");
     assert!(has_answer && !answer.contains(".."), "{shown}");

@@ -100,6 +100,8 @@ fn freed_lease_ends_its_run_and_sick_hosts_are_refused() {
         rack.write("stays-down", "");
         rack.reboot();
         let ended = program.end().expect(code);
+        // The shutdown may still be killing processes.
+        assert!(until(PATIENCE, || rack.processes("dut").is_empty()), "{}", rack.log("dut"));
         fs::remove_file(rack.path("stays-down")).expect("a file");
         rack.boot("dut");
         ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
