@@ -20,7 +20,7 @@ pub(super) struct NamedInterface {
     pub(super) interface: Interface,
 }
 
-/// Reads all interfaces. Those of a running router in `open` keep their MACs and MTUs: its ports were
+/// Reads all interfaces. Interfaces in `open` are in use and keep their MACs and MTUs: their ports were
 /// opened with them, whatever the devices have now.
 ///
 /// # Errors

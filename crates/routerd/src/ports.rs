@@ -64,7 +64,7 @@ struct OpenedPorts {
     /// Their kind.
     kind: String,
     /// True for AF_PACKET, with which the kernel also sees every packet.
-    beside_kernel: bool,
+    shared_with_kernel: bool,
     /// The reason why they are not of the preferred kind.
     instead: Option<String>,
     /// The capture file that the only one reads.
@@ -185,7 +185,7 @@ pub(super) fn open(
         let returns = RESERVE_SOCKETS / (workers * setup.interfaces.len());
         let returns = returns.clamp(1, RESERVE_RETURNS);
         let how_many = (workers, returns);
-        let OpenedPorts { mut ports, kind, beside_kernel, instead, capture, losses, reserve } =
+        let OpenedPorts { mut ports, kind, shared_with_kernel, instead, capture, losses, reserve } =
             queues(entry, (number, interface), how_many, completed.as_ref(), (&vlans, flows))?;
         all.captures.extend(capture);
         all.losses.extend(losses);
@@ -205,7 +205,7 @@ pub(super) fn open(
         if let Some(why) = instead {
             all.notes.push(format!("interface {name}: AF_PACKET in place of AF_XDP ({why})"));
         }
-        if beside_kernel {
+        if shared_with_kernel {
             all.notes.extend(kernel_forwards().map(|setting| {
                 format!(
                     "interface {name}: the kernel forwards its packets as well ({setting} is 1): \
@@ -213,14 +213,14 @@ pub(super) fn open(
                 )
             }));
         }
-        if beside_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
+        if shared_with_kernel && setup.host.as_ref().is_some_and(|host| host.namespace.is_none()) {
             all.notes.push(format!(
-                "interface {name}: with AF_PACKET the kernel receives there as well what its host \
-                 device is told; next step: a `namespace` of its own for the [host]"
+                "interface {name}: with AF_PACKET the kernel also receives the packets for its host \
+                 device; next step: give the [host] its own `namespace`"
             ));
         }
-        let is_silent = !beside_kernel && entry.port != PortKind::Pcap && is_virtual(name);
-        if let Some(completed) = completed.filter(|_| beside_kernel || is_silent) {
+        let is_silent = !shared_with_kernel && entry.port != PortKind::Pcap && is_virtual(name);
+        if let Some(completed) = completed.filter(|_| shared_with_kernel || is_silent) {
             if is_silent {
                 // AF_XDP does not report which frames need it.
                 let tap = |port| boxed(CompleteTap::new(port, Arc::clone(&completed)));
@@ -348,17 +348,18 @@ fn queues(
     let opened = |(ports, kind)| OpenedPorts {
         ports,
         kind,
-        beside_kernel: false,
+        shared_with_kernel: false,
         instead: None,
         capture: None,
         losses: None,
         reserve: None,
     };
-    let with_kernel = |(ports, kind)| OpenedPorts { beside_kernel: true, ..opened((ports, kind)) };
+    let with_kernel =
+        |(ports, kind)| OpenedPorts { shared_with_kernel: true, ..opened((ports, kind)) };
     let name = &entry.name;
     let refused = |error: NetioError| {
         RouterdError::Environment(format!(
-            "interface {name}: {error}\n  next step: `fwdlab doctor` says which ports this machine has"
+            "interface {name}: {error}\n  next step: `fwdlab doctor` lists the ports of this machine"
         ))
     };
     let xsk = || {
