@@ -31,6 +31,7 @@ const NEXT_HOP: usize = 8;
 const RTM_F_CLONED: u32 = 0x200;
 /// The next hop's link has no carrier.
 const RTNH_LINKDOWN: u8 = 1 << 4;
+const RTNH_F_DEAD: u32 = 1;
 /// An unusable next hop: its link is gone or has no carrier.
 pub(super) const RTNH_DEAD: u8 = 1 | RTNH_LINKDOWN;
 
@@ -147,7 +148,8 @@ pub(super) fn route(message: &Message<'_>) -> Result<Option<RouteEvent>, Malform
         9 => RouteKind::Throw,
         _ => return Ok(None),
     };
-    if u32::from_ne_bytes(flags) & RTM_F_CLONED != 0 {
+    let flags = u32::from_ne_bytes(flags);
+    if flags & RTM_F_CLONED != 0 {
         return Ok(None);
     }
     let mut event = RouteEvent {
@@ -192,7 +194,12 @@ pub(super) fn route(message: &Message<'_>) -> Result<Option<RouteEvent>, Malform
         return Err(Malformed { at: 1 });
     }
     match event.kind {
-        RouteKind::Way if event.hops.is_empty() && single.interface != 0 => event.hops.push(single),
+        // The flags of a single next hop are in the route's flags (rtnetlink(7)).
+        RouteKind::Way if single.interface != 0 && flags & RTNH_F_DEAD == 0 => {
+            if event.hops.is_empty() {
+                event.hops.push(single);
+            }
+        }
         RouteKind::Way => {}
         _ => event.hops.clear(),
     }

@@ -6,9 +6,11 @@ use crate::terminal;
 use anyhow::{Context, Result};
 use fwdlab_netio::{landlock, rights};
 use fwdlab_routerd::Running;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use std::fs;
 use std::io::{BufReader, ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, lchown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -65,13 +67,11 @@ impl Socket {
     pub(super) fn open(arguments: &SocketArguments) -> Result<Option<Socket>> {
         let Some(path) = &arguments.socket else { return Ok(None) };
         let shown = path.display();
-        let listener = bind(path)?;
+        let listener = bind_with_mode(path, arguments.socket_mode)?;
         if let Some(owner) = &arguments.socket_owner {
             let (user, group) = ids(owner)?;
-            chown(path, user, group).with_context(|| format!("{shown}: changing the owner"))?;
+            lchown(path, user, group).with_context(|| format!("{shown}: changing the owner"))?;
         }
-        fs::set_permissions(path, fs::Permissions::from_mode(arguments.socket_mode))
-            .with_context(|| format!("{shown}: setting permissions"))?;
         let (sender, orders) = channel();
         thread::Builder::new().name("router/socket".into()).spawn(move || {
             // The router drops its privileges in other threads.
@@ -101,6 +101,14 @@ impl Socket {
             let _ = to.send(answer(running, line));
         }
     }
+}
+
+/// Binds a socket that has its permissions from the beginning, so that no one else connects before.
+fn bind_with_mode(path: &Path, mode: u32) -> Result<UnixListener> {
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = bind(path);
+    umask(before);
+    bound
 }
 
 fn bind(path: &Path) -> Result<UnixListener> {
@@ -170,6 +178,7 @@ fn serve(client: UnixStream, orders: &Sender<Order>) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn owners_are_numbers_or_names() {
@@ -179,6 +188,15 @@ mod tests {
         assert!(ids("no such user").is_err());
         assert_eq!(mode("660"), Ok(0o660));
         assert!(mode("8").is_err() && mode("7777").is_err());
+    }
+
+    #[test]
+    fn socket_has_its_mode_from_the_beginning() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let _listener = bind_with_mode(&path, 0o640).expect("a socket");
+        let mode = fs::metadata(&path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
     }
 
     #[test]

@@ -84,6 +84,15 @@ fn read_skips_dead_next_hops() {
     let bytes = route(RTM_NEWROUTE, 0, head(V4, 0, 1), &[(RTA_MULTIPATH, &down)]);
     let Ok(Some(Event::Route(found))) = event(&bytes) else { panic!("a route") };
     assert_eq!(found.hops.iter().map(|hop| hop.interface).collect::<Vec<_>>(), [3]);
+    // A single next hop has its flags in the route's.
+    for (flag, expected) in [(1u8, 0), (17, 0), (16, 1), (0, 1)] {
+        let mut head = head(V4, 0, 1);
+        head[8..].copy_from_slice(&u32::from(flag).to_ne_bytes());
+        let rest: [(u16, &[u8]); 1] = [(RTA_OIF, &4u32.to_ne_bytes())];
+        let found = event(&route(RTM_NEWROUTE, 0, head, &rest));
+        let Ok(Some(Event::Route(found))) = found else { panic!("a route") };
+        assert_eq!(found.hops.len(), expected, "flags {flag}");
+    }
     for cut in 1..hops.len() {
         let rest: [(u16, &[u8]); 1] = [(RTA_MULTIPATH, &hops[..cut])];
         let cut_short = event(&route(RTM_NEWROUTE, 0, head(V4, 0, 1), &rest));
