@@ -2,11 +2,12 @@
 //! profile and a call graph, in either order.
 //!
 //! The text does not contain stacks. `pmcstat` writes one second per sample. Cycles are also listed
-//! as a whole; only their members are read.
+//! as a whole; only their members are read. Functions of the same name, as static ones of several
+//! files, become one function with the sum of their costs.
 
 use super::{Notes, lines};
 use crate::flat::{Edge, FlatFunction, FlatProfile};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Returns true for the headings of gprof's listings.
 pub(super) fn is_heading(line: &str) -> bool {
@@ -66,6 +67,10 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> FlatProfile {
             notes.remark(format!("there is no {what}: the file may be cut off"));
         }
     }
+    let shared = reader.functions.values().filter(|function| function.is_shared()).count();
+    if shared > 0 {
+        notes.remark(format!("{shared} names belong to several functions, whose costs were added"));
+    }
     reader.finish()
 }
 
@@ -81,19 +86,45 @@ enum Part {
 
 #[derive(Default)]
 struct Reader {
-    functions: HashMap<String, FlatFunction>,
+    functions: HashMap<String, Function>,
     /// Parents of the next function, or children of the previous one.
     pending: Vec<Row>,
-    current: Option<String>,
+    current: Option<Name>,
     /// True within a cycle as a whole, which does not call its members.
     in_cycle: bool,
-    edges: Vec<Edge>,
-    known: HashSet<(String, String)>,
+    /// Calls by the names of caller and callee.
+    edges: BTreeMap<(String, String), Edge>,
+    known: HashSet<(Name, Name)>,
+}
+
+/// Name of a function.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    text: String,
+    /// Number in the call graph, which distinguishes functions of one name. `None` if it lacks.
+    index: Option<u32>,
+}
+
+/// Functions of one name, in both listings.
+#[derive(Default)]
+struct Function {
+    flat: Option<Costs>,
+    graph: Option<Costs>,
+}
+
+/// Costs of functions of one name in a listing.
+struct Costs {
+    own: f64,
+    descendants: f64,
+    /// `None` if a number is missing or overflowed.
+    calls: Option<u64>,
+    /// Number of functions.
+    functions: usize,
 }
 
 /// Parent or child in the call graph.
 struct Row {
-    name: String,
+    name: Name,
     own: f64,
     descendants: f64,
     calls: Option<u64>,
@@ -109,9 +140,9 @@ impl Reader {
         let (Ok(own), Some(name)) = (own.parse::<f64>(), name_of(name)) else {
             return false;
         };
-        let function = self.function(name);
-        function.own = own;
-        function.calls = rest.first().and_then(|calls| calls.parse().ok());
+        let calls = rest.first().and_then(|calls| calls.parse().ok());
+        let function = self.functions.entry(name.text).or_default();
+        Costs::add(&mut function.flat, own, 0.0, calls);
         true
     }
 
@@ -158,17 +189,12 @@ impl Reader {
             return self.in_cycle;
         };
         let calls = numbers.get(3).and_then(|calls| first_number(calls));
-        let function = self.function(name);
-        function.total = Some(own + descendants);
-        // The flat profile, if present, has the same value.
-        if function.own == 0.0 {
-            function.own = own;
-        }
-        function.calls = function.calls.or(calls);
+        let function = self.functions.entry(name.text.clone()).or_default();
+        Costs::add(&mut function.graph, own, descendants, calls);
         for parent in parents {
-            self.edge(parent.name.clone(), name.to_owned(), &parent);
+            self.edge(parent.name.clone(), name.clone(), &parent);
         }
-        self.current = Some(name.to_owned());
+        self.current = Some(name);
         true
     }
 
@@ -183,36 +209,79 @@ impl Reader {
     }
 
     /// Adds a call. Each is listed twice, with its caller and with its callee.
-    fn edge(&mut self, caller: String, callee: String, row: &Row) {
+    fn edge(&mut self, caller: Name, callee: Name, row: &Row) {
         let Row { own, descendants, calls, .. } = *row;
-        if self.known.insert((caller.clone(), callee.clone())) {
-            self.edges.push(Edge { caller, callee, own, descendants, calls });
+        if !self.known.insert((caller.clone(), callee.clone())) {
+            return;
         }
-    }
-
-    fn function(&mut self, name: &str) -> &mut FlatFunction {
-        self.functions.entry(name.to_owned()).or_insert_with(|| FlatFunction {
-            name: name.to_owned(),
-            own: 0.0,
-            total: None,
-            calls: None,
-        })
+        let (caller, callee) = (caller.text, callee.text);
+        match self.edges.get_mut(&(caller.clone(), callee.clone())) {
+            Some(edge) => {
+                edge.own += own;
+                edge.descendants += descendants;
+                edge.calls = sum(edge.calls, calls);
+            }
+            None => {
+                let key = (caller.clone(), callee.clone());
+                self.edges.insert(key, Edge { caller, callee, own, descendants, calls });
+            }
+        }
     }
 
     fn finish(mut self) -> FlatProfile {
         self.end_of_block();
-        let mut functions: Vec<FlatFunction> = self.functions.into_values().collect();
+        let functions = self.functions.into_iter().map(|(name, function)| function.flat(name));
+        let mut functions: Vec<FlatFunction> = functions.collect();
         functions.sort_by(|a, b| b.own.total_cmp(&a.own).then_with(|| a.name.cmp(&b.name)));
-        self.edges.sort_by(|a, b| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)));
-        FlatProfile { functions, edges: self.edges }
+        FlatProfile { functions, edges: self.edges.into_values().collect() }
     }
+}
+
+impl Function {
+    /// Returns true if several functions have the name.
+    fn is_shared(&self) -> bool {
+        [&self.flat, &self.graph].into_iter().flatten().any(|costs| costs.functions > 1)
+    }
+
+    fn flat(self, name: String) -> FlatFunction {
+        let flat_own = self.flat.as_ref().map_or(0.0, |costs| costs.own);
+        let flat_calls = self.flat.and_then(|costs| costs.calls);
+        let total = self.graph.as_ref().map(|costs| costs.own + costs.descendants);
+        // The flat profile, if present, has the same value.
+        let own = match &self.graph {
+            Some(costs) if flat_own == 0.0 => costs.own,
+            _ => flat_own,
+        };
+        let calls = flat_calls.or(self.graph.and_then(|costs| costs.calls));
+        FlatFunction { name, own, total, calls }
+    }
+}
+
+impl Costs {
+    /// Adds a function to the costs of its name.
+    fn add(costs: &mut Option<Costs>, own: f64, descendants: f64, calls: Option<u64>) {
+        match costs {
+            Some(costs) => {
+                costs.own += own;
+                costs.descendants += descendants;
+                costs.calls = sum(costs.calls, calls);
+                costs.functions += 1;
+            }
+            None => *costs = Some(Costs { own, descendants, calls, functions: 1 }),
+        }
+    }
+}
+
+/// Sum of two numbers of calls. `None` if one is unknown.
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a?.saturating_add(b?))
 }
 
 /// Parses `16365.00   454139.52  308315/308315      ip_findroute [5]`; within a cycle only the
 /// number of calls is present.
 fn row(line: &str) -> Option<Row> {
     let (numbers, name) = numbers(line, 3);
-    let name = name_of(name)?.to_owned();
+    let name = name_of(name)?;
     let (own, descendants, calls) = match numbers.as_slice() {
         [calls] => (0.0, 0.0, calls),
         [own, descendants, calls] => (own.parse().ok()?, descendants.parse().ok()?, calls),
@@ -245,19 +314,22 @@ fn first_number(text: &str) -> Option<u64> {
     text.split(['/', '+']).next()?.parse().ok()
 }
 
-/// A name without index and cycle: `f <cycle 4> [2]`, `f (1)`.
-fn name_of(text: &str) -> Option<&str> {
+/// A name without its cycle, and its index: `f <cycle 4> [2]`, `f (1)`.
+fn name_of(text: &str) -> Option<Name> {
     let mut name = text.trim();
-    if let Some((before, index)) = name.rsplit_once(char::is_whitespace) {
-        let inner = index.trim_matches(['[', ']', '(', ')']);
-        if inner.len() + 2 == index.len() && inner.parse::<u32>().is_ok() {
-            name = before.trim_end();
+    let mut index = None;
+    if let Some((before, last)) = name.rsplit_once(char::is_whitespace) {
+        let inner = last.trim_matches(['[', ']', '(', ')']);
+        let number = inner.parse::<u32>().ok().filter(|_| inner.len() + 2 == last.len());
+        if number.is_some() {
+            (name, index) = (before.trim_end(), number);
         }
     }
     if let Some((before, _)) = name.split_once(" <cycle ") {
         name = before.trim_end();
     }
-    (!name.is_empty() && name != "<spontaneous>").then_some(name)
+    let is_name = !name.is_empty() && name != "<spontaneous>";
+    is_name.then(|| Name { text: name.to_owned(), index })
 }
 
 #[cfg(test)]
@@ -376,6 +448,44 @@ index % time    self  children    called     name
         assert_eq!(flat.function("open(int, char)").unwrap().calls, Some(7208));
         assert_eq!(flat.function("main").unwrap().total, Some(0.03));
         assert_eq!((flat.edges.len(), profile.unknown.count, profile.remarks), (2, 0, vec![]));
+    }
+
+    #[test]
+    fn gprof_functions_of_one_name_are_added() {
+        let text = "\
+Flat profile:
+
+  %   cumulative   self              self     total           
+ time   seconds   seconds    calls  ms/call  ms/call  name    
+ 50.00      0.50     0.50       10    50.00    50.00  lookup
+ 30.00      0.80     0.30        5    60.00    60.00  lookup
+ 20.00      1.00     0.20        1   200.00  1000.00  main
+
+\t\t     Call graph (explanation follows)
+
+index % time    self  children    called     name
+[1]    100.0    0.20    0.80       1         main [1]
+                0.50    0.00      10/10          lookup [2]
+                0.30    0.00       5/5           lookup [3]
+-----------------------------------------------
+                0.50    0.00      10/10          main [1]
+[2]     50.0    0.50    0.00      10         lookup [2]
+-----------------------------------------------
+                0.30    0.00       5/5           main [1]
+[3]     30.0    0.30    0.00       5         lookup [3]
+-----------------------------------------------
+";
+        let graph = &text[text.find("index").unwrap()..];
+        for text in [text, graph] {
+            let (flat, profile) = flat(text);
+            let lookup = flat.function("lookup").unwrap();
+            assert_eq!((lookup.own, lookup.total, lookup.calls), (0.8, Some(0.8), Some(15)));
+            assert_eq!(flat.total(), 1.0);
+            let [edge] = flat.edges.as_slice() else { panic!("{:?}", flat.edges) };
+            assert_eq!((edge.own, edge.calls), (0.8, Some(15)));
+            let notes = profile.notes().join("\n");
+            assert!(notes.contains("1 names belong to several functions, whose costs"), "{notes}");
+        }
     }
 
     #[test]
