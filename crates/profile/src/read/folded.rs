@@ -1,7 +1,8 @@
 //! Reads folded stacks: one line `root;caller;function 12` per stack.
 //!
-//! Counts may have decimals (other tools scale them), which are rounded. If every line has two
-//! counts, as difffolded.pl writes them (before, after), the second is read.
+//! Counts may have decimals (other tools scale them), which are rounded; counts above 0 that round
+//! to 0 are left out. If every line has two counts, as difffolded.pl writes them (before, after),
+//! the second is read.
 
 use super::{Notes, lines};
 use crate::stacks::{Names, Stacks};
@@ -16,19 +17,29 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Stacks {
     let mut names = Names::default();
     let columns = Columns::of(text);
     let mut without_count = 0;
+    let mut rounded = 0;
     for (number, line) in lines(text) {
         if !is_content(line) {
             continue;
         }
-        let Some((frames, count)) = parse(line).filter(|_| is_stack(line)) else {
+        let Some((frames, exact)) = divide(line).filter(|_| is_stack(line)) else {
             notes.unknown(number, line);
             continue;
         };
+        let count = exact.rounded();
+        if count == 0 && exact.is_fraction() {
+            notes.unusable(number, "stacks whose count rounds to 0");
+            continue;
+        }
+        rounded += usize::from(exact.is_fraction());
         let first = if columns.are_two() { parse(frames) } else { None };
         let frames = first.map_or(frames, |(frames, _)| frames);
         without_count += u64::from(count == 0);
         notes.read += 1;
         stacks.add(frames.split(';').map(|name| names.function(name)).collect(), count);
+    }
+    if rounded > 0 {
+        notes.remark(format!("{rounded} counts have a fraction and were rounded"));
     }
     if columns.are_two() {
         notes.remark(
@@ -79,8 +90,34 @@ impl Columns {
     }
 }
 
-/// Parses frames and their count.
+/// Parses frames and their count, rounded.
 pub(in super::super) fn parse(line: &str) -> Option<(&str, u64)> {
+    divide(line).map(|(frames, count)| (frames, count.rounded()))
+}
+
+/// A count as it is written.
+#[derive(Clone, Copy)]
+enum Count {
+    Whole(u64),
+    Decimal(f64),
+}
+
+impl Count {
+    fn is_fraction(self) -> bool {
+        matches!(self, Count::Decimal(count) if count.fract() != 0.0)
+    }
+
+    fn rounded(self) -> u64 {
+        match self {
+            Count::Whole(count) => count,
+            // The cast saturates, as sums do.
+            Count::Decimal(count) => count.round() as u64,
+        }
+    }
+}
+
+/// Divides a line into frames and their count.
+fn divide(line: &str) -> Option<(&str, Count)> {
     let (frames, count) = line.trim_end().rsplit_once(char::is_whitespace)?;
     let frames = frames.trim_end();
     let number = count.starts_with(|c: char| c.is_ascii_digit())
@@ -89,9 +126,8 @@ pub(in super::super) fn parse(line: &str) -> Option<(&str, u64)> {
         return None;
     }
     let count = match count.parse::<u64>() {
-        Ok(count) => count,
-        // The cast saturates, as sums do.
-        Err(_) => count.parse::<f64>().ok()?.round() as u64,
+        Ok(count) => Count::Whole(count),
+        Err(_) => Count::Decimal(count.parse().ok()?),
     };
     Some((frames, count))
 }
@@ -110,8 +146,22 @@ mod tests {
         let stacks = profile.stacks().unwrap();
         assert_eq!(stacks.folded(), "a 1\nmy proc;f(int, char) 3\nswapper;do_idle 3\n");
         assert_eq!(profile.unknown.first, [(5, "what is this".to_owned())]);
-        assert!(profile.remarks[0].contains("no line feed"), "{:?}", profile.remarks);
+        assert_eq!(profile.remarks[0], "1 counts have a fraction and were rounded");
+        assert!(profile.remarks[1].contains("no line feed"), "{:?}", profile.remarks);
         assert_eq!((profile.format, profile.unit.as_str()), (Format::Folded, "samples"));
+    }
+
+    #[test]
+    fn folded_counts_that_round_to_zero_are_left_out() {
+        let profile = read(b"a;b 3.0\na;c 0.4\na;d 0.5\na;e 0\n").unwrap();
+        assert_eq!(profile.stacks().unwrap().folded(), "a;b 3\na;d 1\n");
+        let notes = profile.notes();
+        let rounded = "1 counts have a fraction and were rounded";
+        assert_eq!(notes, [rounded, "left out: 1 stacks whose count rounds to 0"]);
+        let refused = read(b"a;b 0.4\na;c 0.3\na;d 7\n").unwrap_err();
+        assert_eq!(refused.line(), Some(1));
+        let refused = refused.to_string();
+        assert!(refused.contains("2 stacks whose count rounds to 0, with 1 read"), "{refused}");
     }
 
     #[test]
