@@ -4,11 +4,14 @@
 //! `-g` the only frame is in the header line. Some versions print an empty line between header and
 //! stack; the oldest do not indent frames.
 //!
+//! Addresses of data (`-F +addr`, `perf mem`) are in the header line, before the frame or the stack,
+//! and physical ones behind the stack. They are counted, and are no frames.
+//!
 //! A sample weighs as many events as its period, as in `perf report`: with a fixed frequency the
 //! kernel adapts the period, from 1 at the start. Different events measure different things and are
 //! never summed: as in stackcollapse-perf.pl, the first one is read.
 
-use super::perf_frame::{frame, is_indented, is_source, is_unindented};
+use super::perf_frame::{frame, is_indented, is_source, is_unindented, without_data};
 use super::perf_header::{Header, header, timed, timeless};
 use super::{Notes, lines};
 use crate::samples::{Samples, SamplesBuilder};
@@ -34,7 +37,7 @@ pub(super) fn read(text: &str, notes: &mut Notes) -> Samples {
         } else if let Some(header) = header {
             reader.header(header);
         } else if let Some(frame) = reader.frame(line) {
-            reader.frames.push(frame);
+            reader.push(line, frame);
         } else if reader.is_in_sample() && is_source(line) {
             notes.left_out("source lines", 1);
         } else if !reader.is_in_sample()
@@ -56,8 +59,12 @@ struct Reader<'a> {
     header: Option<Header<'a>>,
     /// True if an empty line followed the header.
     is_header_closed: bool,
+    /// Frame in the header line, or data if a stack follows; true if data surround the frame.
+    single: Option<(Cow<'a, str>, bool)>,
     /// Frames of the current sample, innermost first.
     frames: Vec<Cow<'a, str>>,
+    /// True if the first frame of the stack is indented by a tab, as perf does.
+    has_tabs: bool,
     /// The event that is read: the first one. Empty until a header has an event.
     event: &'a str,
     /// Number of samples of each other event.
@@ -69,6 +76,8 @@ struct Reader<'a> {
     /// Number of records of lost samples, and of mappings, forks and the like.
     lost: u64,
     records: u64,
+    /// Number of header lines, and of lines behind stacks, with addresses of data.
+    data: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -83,6 +92,20 @@ impl<'a> Reader<'a> {
         frame(line).filter(|_| is_frame)
     }
 
+    /// Adds a line of the stack, unless it has data: perf prints physical addresses and page sizes
+    /// behind the stack, without a tab.
+    fn push(&mut self, line: &str, frame: Cow<'a, str>) {
+        let has_tab = line.starts_with('\t');
+        if self.frames.is_empty() {
+            self.has_tabs = has_tab;
+        }
+        if has_tab || !self.has_tabs {
+            self.frames.push(frame);
+        } else {
+            self.data += 1;
+        }
+    }
+
     fn header(&mut self, header: Header<'a>) {
         self.end_of_sample();
         // Records of mappings, forks and the like are not samples.
@@ -91,15 +114,17 @@ impl<'a> Reader<'a> {
             *(if is_loss { &mut self.lost } else { &mut self.records }) += 1;
             return;
         }
-        let single = frame(header.rest);
+        let (rest, has_data) = without_data(header.rest);
+        self.single = frame(rest).map(|frame| (frame, has_data));
         self.header = Some(header);
-        self.frames.extend(single);
     }
 
     /// Ends a sample, unless its stack may still follow.
     fn blank_line(&mut self) {
         if self.frames.is_empty() {
             self.is_header_closed = true;
+            // An empty line follows stacks only, also empty ones.
+            self.data += u64::from(self.single.take().is_some());
         } else {
             self.end_of_sample();
         }
@@ -109,6 +134,14 @@ impl<'a> Reader<'a> {
         self.is_header_closed = false;
         let header = self.header.take();
         let mut frames = std::mem::take(&mut self.frames);
+        match self.single.take() {
+            Some((single, has_data)) if frames.is_empty() => {
+                frames.push(single);
+                self.data += u64::from(has_data);
+            }
+            Some(_) => self.data += 1,
+            None => {}
+        }
         if header.is_none() && frames.is_empty() {
             return;
         }
@@ -161,6 +194,7 @@ impl<'a> Reader<'a> {
             notes.left_out(&format!("samples of {event}"), count);
         }
         notes.left_out("records that are no samples", self.records);
+        notes.left_out("lines with addresses of data", self.data);
         self.samples.finish()
     }
 }
@@ -329,6 +363,27 @@ my proc 12/13 [000] 25220.000003:    2004008 cycles:P:
         assert_eq!(mixed.notes(), ["1 of 2 samples have no period and count as 1 cycles"]);
         let clock = later.replace("cycles:P", "cpu-clock:pppH");
         assert_eq!(read(clock.as_bytes()).unwrap().unit, "ns");
+    }
+
+    #[test]
+    fn perf_addresses_of_data_are_no_frames() {
+        // perf 6.1: perf record -d, perf script -F +addr,+phys_addr,+data_page_size.
+        let stack = "ls 12483   288.676137:          1 page-faults:     555a3e0035c0 \
+                     __progname+0x0 (/usr/bin/ls)\n\
+                     \tffffffff817554ea elf_load+0x28a ([kernel.kallsyms])\n\
+                     \tffffffff81755b8a load_elf_binary+0x66a ([kernel.kallsyms])\n\
+                     \x20              0 N/A\n\n";
+        let empty = "ls 12483   288.676138:          1 page-faults:     555a3e0035c0 environ\n\n";
+        let (samples, profile) = samples(&format!("{stack}{empty}{stack}"));
+        let expected = "ls;[unknown] 1\nls;load_elf_binary;elf_load 2\n";
+        assert_eq!(samples.stacks(Weight::Sample).folded(), expected);
+        assert_eq!(profile.notes(), ["left out: 5 lines with addresses of data"]);
+        let single = "ls 12396   286.868315:          1 page-faults:     55664dcf55c0 \
+                      __progname+0x0 (/usr/bin/ls) ffffffff817554ea elf_load+0x28a \
+                      ([kernel.kallsyms])\n";
+        let profile = read(single.repeat(2).as_bytes()).unwrap();
+        assert_eq!(profile.stacks().unwrap().folded(), "ls;elf_load 2\n");
+        assert_eq!(profile.notes(), ["left out: 2 lines with addresses of data"]);
     }
 
     #[test]

@@ -29,6 +29,38 @@ pub(super) fn frame(line: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Frame in the text behind a header, and true if the text also has data. With `-F +addr`, and by
+/// default for `perf mem`, the address of the data precedes the frame, possibly with a symbol and an
+/// object; `data_src` and `weight` follow it. `phys_addr` and `data_page_size` are behind the frame.
+///
+/// perf prints data as columns of 16 characters, and a blank before the column of the frame.
+pub(super) fn without_data(text: &str) -> (&str, bool) {
+    const WIDTH: usize = 16;
+    let blanks = |at: usize| at - text[..at].trim_end().len();
+    // Blanks may be lost, but the address of a frame follows another one or an object directly.
+    let is_behind_data = |at: usize| {
+        let before = text[..at].trim_end();
+        blanks(at) == 1 && (is_address(before, 1) || before.ends_with(')'))
+    };
+    // Each word is a slice of the text, so the pointer difference is its offset.
+    let words =
+        text.split_whitespace().map(|word| (word.as_ptr().addr() - text.as_ptr().addr(), word));
+    let mut addresses = words.filter(|(_, word)| is_address(word, 1));
+    if addresses.next().is_none_or(|(at, _)| at > 0) {
+        return (text, false);
+    }
+    let (mut start, mut end) = (0, text.len());
+    for (at, word) in addresses {
+        let width = blanks(at) + word.len();
+        if width == WIDTH + 1 || (word.len() >= 8 && is_behind_data(at)) {
+            (start, end) = (at, text.len());
+        } else if width == WIDTH && end == text.len() {
+            end = at;
+        }
+    }
+    (text[start..end].trim_end(), end - start < text.len())
+}
+
 /// Returns true for a frame without indentation, as perf of Linux 3.2 prints it: a long address,
 /// a symbol and an object.
 pub(super) fn is_unindented(line: &str) -> bool {
@@ -90,6 +122,30 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(frame(line).as_deref(), symbol, "{line}");
+        }
+    }
+
+    #[test]
+    fn without_data_finds_the_frame_between_data() {
+        for (before, frame, behind) in [
+            ("", "7fbb f+0x1 (x)", ""),
+            ("", "ffff81a0 std::map<int, (anon)>::at (inlined)", ""),
+            ("", "9ca3", ""),
+            ("", "prev_comm=sh prev_pid=9 ==> next_comm=idle", ""),
+            ("55664dcf55c0 __progname+0x0 (/bin/ls) ", "ffffffff817554ea elf_load (k)", ""),
+            ("7f971a571b70 _start+0x0 (/ld.so)     ", "7f971a571b70 _start+0x0 (/ld.so)", ""),
+            ("0 ", "ffffffff815f65b5 tlb_gather_mmu+0x5 (k)", "               0 N/A"),
+            (
+                "ffff9e2f1 [unknown] ([unknown])         5080021 |OP LOAD|LVL L1 hit|N/A            \
+                 34 ",
+                "ffffffff817554ea dead ([kernel.kallsyms])",
+                "      1234567890 4K",
+            ),
+            ("7ffe05f34699 add+0x1 (/a b)             ", "401a f (/a)", ""),
+        ] {
+            let text = format!("{before}{frame}{behind}");
+            let has_data = !before.is_empty() || !behind.is_empty();
+            assert_eq!(without_data(&text), (frame, has_data), "{text}");
         }
     }
 
