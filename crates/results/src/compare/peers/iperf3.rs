@@ -1,6 +1,7 @@
 //! `iperf3 -J` and `--json-stream`: each test is a run, in bits per second.
 //!
-//! Read is `end.sum_received.bits_per_second`, or another sum by `--column`. Intervals are parts of
+//! With `--json-stream-full-output` the report of a test follows its events; both have the same
+//! cookie and are one run. Read is `end.sum_received.bits_per_second`, or another sum by `--column`. Intervals are parts of
 //! a test. Tests of another protocol, direction or number of streams are other benchmarks. Source:
 //! `src/iperf_api.c` of esnet/iperf (the report of results, `test_start`, `error`).
 
@@ -9,6 +10,7 @@ use super::{Benchmark, Fault, Format, Reader, Reading, Request};
 use crate::quantity::Quantity;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 pub(super) const READER: Reader =
     Reader { format: Format::Iperf3, file: "iperf3 -J", recognises, read };
@@ -38,7 +40,9 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
     };
     let mut reading = Reading::default();
     let mut intervals = 0;
-    for test in tests(content.values())? {
+    let (tests, repeated) = tests(content.values())?;
+    reading.leave_out("reports of tests that were read already", repeated);
+    for test in tests {
         let parts = test.get("intervals").and_then(Value::as_array);
         intervals += parts.map_or(0, Vec::len);
         if test.get("error").is_some() {
@@ -85,9 +89,10 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
     Ok(reading)
 }
 
-/// Tests of a file. The events of `--json-stream` are collected into tests as `-J` writes them.
-fn tests(values: &[Value]) -> Result<Vec<Cow<'_, Value>>, Fault> {
-    let mut tests = Vec::new();
+/// Tests of a file, and the number of reports of tests that the file already has. The events of
+/// `--json-stream` are collected into tests as `-J` writes them.
+fn tests(values: &[Value]) -> Result<(Vec<Cow<'_, Value>>, usize), Fault> {
+    let mut tests: Vec<Cow<'_, Value>> = Vec::new();
     let mut open: Option<Value> = None;
     let cut = || Fault::new("a test without its end", "remove it, or write the file again");
     for value in values {
@@ -115,10 +120,17 @@ fn tests(values: &[Value]) -> Result<Vec<Cow<'_, Value>>, Fault> {
             _ => {}
         }
     }
-    match open {
-        Some(_) => Err(cut()),
-        None => Ok(tests),
+    if open.is_some() {
+        return Err(cut());
     }
+    let all = tests.len();
+    let mut cookies = HashSet::new();
+    tests.retain(|test| match text(test, "/start/cookie") {
+        Some(cookie) if !cookie.is_empty() => cookies.insert(cookie.to_owned()),
+        _ => true,
+    });
+    let repeated = all - tests.len();
+    Ok((tests, repeated))
 }
 
 /// Name of a test by its settings: `TCP, 4 streams, reverse`.

@@ -79,6 +79,24 @@ fn events_of_a_stream_are_tests() {
 }
 
 #[test]
+fn report_behind_the_events_of_its_test_is_no_run() {
+    let event = |event: &str, data: &Value| json!({ "event": event, "data": data }).to_string();
+    let run = |cookie: &str, bytes: u64| {
+        let mut test = test("TCP", 1, bytes);
+        test["start"]["cookie"] = cookie.into();
+        let [start, end] = ["start", "end"].map(|name| event(name, &test[name]));
+        format!("{start}\n{end}\n{test:#}\n")
+    };
+    let text = run("a7x", 1_000_000) + &run("b2y", 1_000_000);
+    let input = usual(&text).unwrap();
+    assert_eq!(input.variants[0].values(), [800_000.0, 800_000.0]);
+    let note = "dir/a.out: left out: 2 reports of tests that were read already";
+    assert_eq!(input.notes[1], note);
+    let one = error(&run("a7x", 1_000_000));
+    assert!(one.contains("one run of TCP of iperf3 does not show the scatter"), "{one}");
+}
+
+#[test]
 fn both_directions_need_a_choice() {
     let mut both = test("TCP", 1, 1_000_000);
     both["end"]["sum_received_bidir_reverse"] = both["end"]["sum_received"].clone();
