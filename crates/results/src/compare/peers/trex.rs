@@ -1,7 +1,7 @@
 //! TRex: `get_stats()` of a stateless client as JSON. Each dump is a run: the packets per second
 //! that all ports receive.
 //!
-//! Dumps of one run, whose counters continue from dump to dump, are refused. `--column` selects
+//! Dumps of one run, whose counters continue from dump to dump, are refused, in any order. `--column` selects
 //! another rate, or a counter for dumps that were written after the traffic; `--only` a port.
 //! Source: `trex_port_stats.py` (`to_dict`) of cisco-system-traffic-generator/trex-core, and the
 //! keys `total` and `global` of `get_stats()`.
@@ -27,6 +27,10 @@ const COLUMNS: [(&str, Quantity, &str); 6] = [
 const GROWTH: f64 = 1.5;
 /// Ratio of the largest and the smallest step of counters that rise evenly.
 const EVEN: f64 = 1.2;
+/// Number of even steps that the counters of separate runs hardly have.
+const MIN_STEPS: usize = 2;
+/// The same if the dumps are in another order: sorting them leaves fewer orders to chance.
+const MIN_STEPS_UNSORTED: usize = 4;
 
 fn recognises(content: &Content<'_>) -> bool {
     content.has_value(|value| !ports(value).is_empty())
@@ -93,9 +97,10 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
     Ok(reading)
 }
 
-/// Refuses dumps whose counters continue, which are samples of one run.
+/// Refuses dumps whose counters continue, which are samples of one run. Their order in the file may
+/// be another one, e.g. by the names of concatenated files.
 fn refuse_samples(dumps: &[Vec<(&str, &Value)>]) -> Result<(), Fault> {
-    let counters: Vec<[f64; 2]> = dumps
+    let mut counters: Vec<[f64; 2]> = dumps
         .iter()
         .map(|ports| {
             ["opackets", "ipackets"].map(|counter| {
@@ -103,17 +108,28 @@ fn refuse_samples(dumps: &[Vec<(&str, &Value)>]) -> Result<(), Fault> {
             })
         })
         .collect();
+    let rises = |counters: &[[f64; 2]]| {
+        counters.windows(2).all(|pair| (0..2).all(|counter| pair[1][counter] >= pair[0][counter]))
+    };
+    let is_sorted = rises(&counters);
+    counters.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
+    if !rises(&counters) {
+        return Ok(());
+    }
+    let least_steps = if is_sorted { MIN_STEPS } else { MIN_STEPS_UNSORTED };
     let continues = |counter: usize| {
         let steps = counters.windows(2).map(|pair| pair[1][counter] - pair[0][counter]);
-        let steps: Vec<f64> = steps.collect();
+        // The counters stand still between two dumps without traffic.
+        let steps: Vec<f64> = steps.filter(|step| *step > 0.0).collect();
         let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let most = steps.iter().copied().fold(0.0, f64::max);
         let (first, last) = (counters[0][counter], counters[counters.len() - 1][counter]);
-        least > 0.0 && (last > GROWTH * first || steps.len() > 1 && most < EVEN * least)
+        last > GROWTH * first || steps.len() >= least_steps && most < EVEN * least
     };
     if counters.len() > 1 && continues(0) && continues(1) {
         let what = "the counters continue from dump to dump, as samples of one run do";
-        let next = "write one dump per run, and call clear_stats() before each run";
+        let next = "write one dump per run, call clear_stats() before each run, and let all runs \
+                    take equally long";
         return Err(Fault::new(what, next));
     }
     Ok(())

@@ -49,12 +49,21 @@ fn samples_of_one_run_are_refused() {
     let of = |packets: &[u64]| {
         lines(&packets.iter().map(|packets| dump(*packets, 1e6)).collect::<Vec<_>>())
     };
-    for samples in [&[100, 200][..], &[60_000, 61_000, 62_010, 63_000]] {
+    for samples in [
+        &[100, 200][..],
+        &[60_000, 61_000, 62_010, 63_000],
+        // Without traffic between two dumps, or at the end.
+        &[100, 200, 200, 300],
+        &[60_000, 61_000, 62_010, 62_010],
+        // In the order of file names: 1, 10, 2, ...
+        &[100, 1000, 200, 300],
+        &[60_000, 64_020, 61_000, 62_010, 63_000],
+    ] {
         let refused = error(&of(samples));
         assert!(refused.contains("the counters continue from dump to dump"), "{refused}");
         assert!(refused.contains("clear_stats()"), "{refused}");
     }
-    for runs in [&[60_000, 60_010][..], &[60_000, 60_500, 60_100], &[100, 90, 300]] {
+    for runs in [&[60_000, 60_010][..], &[60_000, 60_500, 60_100], &[100, 90, 120], &[60_000; 3]] {
         assert_eq!(values(&of(runs)).len(), runs.len());
     }
 }
