@@ -1,7 +1,8 @@
 //! Reads values in text: one per line, or lines with named columns.
 //!
 //! The unit is the run: if a run has several lines (for example one per second), their mean is its
-//! value. Nothing is guessed: unknown input is an error with the line and the next step.
+//! value; a mark in any of them leaves the run out. Nothing is guessed: unknown input is an error
+//! with the line and the next step.
 
 use super::columns::{Columns, IN_PPS, Unknown, excerpt};
 use super::error::CompareError;
@@ -10,7 +11,7 @@ use super::records::{Record, records};
 use super::sidecar;
 use crate::label::Label;
 use crate::stats::BlockedRun;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Parses the text of the file at `path`.
@@ -30,8 +31,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
     // First of all: runs of two testbeds also differ in other columns.
     let labels = labels(path, text, columns_of(first), lines)?;
     let unknown = Unknown::of(&columns);
-    let mut table =
-        Table { path, columns, unknown, runs: Vec::new(), known: HashMap::new(), empty: 0 };
+    let mut table = Table {
+        path,
+        columns,
+        unknown,
+        runs: Vec::new(),
+        known: HashMap::new(),
+        marked: HashSet::new(),
+        empty: 0,
+    };
     for record in lines {
         table.add(record)?;
     }
@@ -84,6 +92,8 @@ struct Table<'a> {
     runs: Vec<Lines>,
     /// Index in `runs`, by variant and run number.
     known: HashMap<(String, String), usize>,
+    /// Variant and number of runs with a marked line.
+    marked: HashSet<(String, String)>,
     /// Number of lines without a value.
     empty: usize,
 }
@@ -107,6 +117,12 @@ impl Table<'_> {
         if fields.len() != count {
             let what = format!("{} fields, but {count} before", fields.len());
             return error(what, "every line needs the same columns");
+        }
+        let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
+        let is_left_out = left_out.is_some_and(|at| is_true(&fields[at]));
+        let key = run.map(|at| (variant.clone(), fields[at].clone().into_owned()));
+        if is_left_out {
+            self.marked.extend(key.clone());
         }
         // fwdlab leaves the value of a run without valid samples empty.
         if is_named && fields[rate].is_empty() {
@@ -139,14 +155,11 @@ impl Table<'_> {
             let what = format!("`{}` is not the number of a run", excerpt(&fields[at]));
             return error(what, "two columns are run and rate; name other ones in a first line");
         }
-        let variant = variant.map_or(String::new(), |at| fields[at].clone().into_owned());
-        let is_left_out = left_out.is_some_and(|at| is_true(&fields[at]));
         let lines = Lines { variant, block, sum: pps, count: 1, is_left_out };
-        let Some(at) = run else {
+        let Some(key) = key else {
             self.runs.push(lines);
             return Ok(());
         };
-        let key = (lines.variant.clone(), fields[at].clone().into_owned());
         let number = self.known.get(&key).copied();
         let kept = number.unwrap_or(self.runs.len());
         self.unknown.add(kept, record).map_err(|what| {
@@ -171,8 +184,13 @@ impl Table<'_> {
     }
 
     /// Builds the input: runs by variant, and notes on them.
-    fn input(self, lines: usize, label: Option<Label>) -> Result<Input, CompareError> {
+    fn input(mut self, lines: usize, label: Option<Label>) -> Result<Input, CompareError> {
         let path = self.path;
+        for key in &self.marked {
+            if let Some(&index) = self.known.get(key) {
+                self.runs[index].is_left_out = true;
+            }
+        }
         let of_file = self.columns.variant.is_none();
         let mut variants: Vec<Variant> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
@@ -199,10 +217,12 @@ impl Table<'_> {
             let next = "it needs one line per run";
             return Err(CompareError::input(path, None, "names of columns and no figures", next));
         }
+        if left_out.len() == self.runs.len() {
+            let next = "remove the marks of the runs to compare";
+            return Err(CompareError::input(path, None, "every run is marked as left out", next));
+        }
         // In a table, other variants may still have a result.
-        if let ([only], true) = (variants.as_slice(), of_file)
-            && only.runs.len() < 2
-        {
+        if of_file && self.runs.len() - left_out.len() < 2 {
             let what = "one run says nothing about scatter";
             let next = "measure it at least twice, better ten times";
             return Err(CompareError::input(path, None, what, next));
@@ -317,6 +337,23 @@ mod tests {
         assert_eq!(input.variants[0].values(), [10.0, 11.0]);
         assert_eq!(input.variants[1].values(), [20.0, 21.0]);
         assert_eq!(input.notes, ["dir/a.b.pps: 1 runs are marked as left out, and are"]);
+    }
+
+    #[test]
+    fn mark_in_any_line_leaves_the_run_out() {
+        let head = "run,second,pps,left_out\n1,0,10,\n1,1,10,\n2,0,11,\n2,1,11,\n3,0,12,\n";
+        for line in ["3,1,2,late\n", "3,1,,late\n"] {
+            for text in [format!("{head}{line}"), head.replace("3,0", &format!("{line}3,0"))] {
+                let input = read(&text).unwrap();
+                assert_eq!(input.variants[0].values(), [10.0, 11.0], "{text}");
+                let note = "dir/a.b.pps: 1 runs are marked as left out, and are";
+                assert_eq!(input.notes.last().map(String::as_str), Some(note), "{text}");
+            }
+        }
+        let one = read("run,pps,left_out\n1,10,\n2,11,x\n").unwrap_err();
+        assert!(one.contains("one run says nothing about scatter"), "{one}");
+        let none = read("run,variant,pps,left_out\n1,a,10,x\n2,b,11,x\n").unwrap_err();
+        assert!(none.contains("every run is marked as left out; remove the marks"), "{none}");
     }
 
     #[test]
