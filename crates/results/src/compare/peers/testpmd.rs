@@ -2,8 +2,8 @@
 //! print.
 //!
 //! A run ends with its accumulated forward statistics. Its value is the rate received by all ports,
-//! the mean of the `show port stats` that preceded, without the first; otherwise the number
-//! of packets received.
+//! the mean of the `show port stats` that preceded, without the first, and without those before and
+//! after the traffic; otherwise the number of packets received.
 //! `--column` selects `tx` instead of `rx`, or packets; `--only` a port. Source: the testpmd user
 //! guide, `app/test-pmd/config.c` (`nic_stats_display`) and `testpmd.c` (`fwd_stats_display`) of
 //! DPDK.
@@ -19,6 +19,8 @@ pub(super) const READER: Reader =
 const NIC: &str = "NIC statistics for port";
 const FORWARD: &str = "Forward statistics for port";
 const ACCUMULATED: &str = "Accumulated forward statistics for all ports";
+const FULL: &str = "print `show port stats` more often while packets are sent, or give --column \
+                    rx_packets for packets per run";
 const COLUMNS: [&str; 4] = ["rx_pps", "tx_pps", "rx_packets", "tx_packets"];
 
 /// A block of statistics.
@@ -86,7 +88,13 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
         _ => (Quantity::PACKETS, "sent per run"),
     };
     for (number, run) in (1..).zip(&runs) {
-        let of_ports = if is_rate { run.rates(column, number)? } else { run.packets(column) };
+        let of_ports = if is_rate {
+            let left_out = run.outside_traffic().iter().sum::<usize>() * run.shown.len();
+            reading.leave_out("port statistics outside the traffic or at its edges", left_out);
+            run.rates(column, number)?
+        } else {
+            run.packets(column)
+        };
         let sum: f64 = match (&run.total, is_rate) {
             (Some(total), false) => rate(total, column),
             _ => of_ports.values().sum(),
@@ -111,6 +119,20 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
 }
 
 impl Run {
+    /// Numbers of statistics of each port to leave out at the start (behind the first one) and at the
+    /// end: those of periods without packets at any port, and the one next to them, in which the
+    /// traffic began or ended. Periods without packets between others are part of the run.
+    fn outside_traffic(&self) -> [usize; 2] {
+        let is_idle = |stats: &&Stats| rate(stats, "rx_pps") == 0.0 && rate(stats, "tx_pps") == 0.0;
+        let later = self.shown.values().map(|shown| shown.get(1..).unwrap_or_default());
+        let used: Vec<&[Stats]> =
+            later.filter(|later| !later.iter().all(|stats| is_idle(&stats))).collect();
+        let with_edge = |idle: usize| if idle == 0 { 0 } else { idle + 1 };
+        let before = used.iter().map(|later| later.iter().take_while(is_idle).count()).min();
+        let after = used.iter().map(|later| later.iter().rev().take_while(is_idle).count()).min();
+        [before, after].map(|idle| with_edge(idle.unwrap_or_default()))
+    }
+
     /// Mean rate of each port. The first statistics of a run are not of the run alone: their rate is
     /// 0, or since the statistics of the run before.
     fn rates(&self, column: &str, number: usize) -> Result<BTreeMap<u32, f64>, Fault> {
@@ -118,6 +140,7 @@ impl Run {
         if self.shown.is_empty() {
             return Err(Fault::new(format!("run {number} has no `show port stats`"), next));
         }
+        let [before, after] = self.outside_traffic();
         let mut rates = BTreeMap::new();
         for (port, shown) in &self.shown {
             let (Some(first), later @ [_, ..]) =
@@ -127,8 +150,13 @@ impl Run {
                 let what = format!("run {number} has one `show port stats` of port {port}");
                 return Err(Fault::at(line, what, next));
             };
+            let end = later.len().saturating_sub(after);
+            let Some(within @ [_, ..]) = later.get(before..end) else {
+                let what = format!("run {number} has no period of port {port} full of traffic");
+                return Err(Fault::at(first.line, what, FULL));
+            };
             let known: Option<Vec<f64>> =
-                later.iter().map(|stats| stats.values.get(column).copied()).collect();
+                within.iter().map(|stats| stats.values.get(column).copied()).collect();
             let Some(known) = known else {
                 let what = format!("port {port} has no `Throughput (since last show)`");
                 return Err(Fault::at(first.line, what, next));

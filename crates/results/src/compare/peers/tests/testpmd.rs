@@ -66,6 +66,27 @@ fn rate_of_a_run_is_the_mean_of_its_statistics() {
 }
 
 #[test]
+fn periods_outside_the_traffic_are_left_out() {
+    let run = |rates: &[u64]| {
+        let shown = rates.iter().map(|pps| {
+            let shown = shown(0, 20, *pps) + &shown(1, 20, *pps);
+            if *pps == 0 { shown.replace("Tx-pps:   1 ", "Tx-pps:   0 ") } else { shown }
+        });
+        shown.collect::<String>() + &stopped(&[(0, 1000), (1, 1000)])
+    };
+    // The rate of both ports, without the periods in which the traffic began and ended.
+    let text = run(&[0, 0, 0, 30, 100, 0, 110, 70, 0]) + &run(&[9, 100, 110]);
+    let input = usual(&text).unwrap();
+    assert_eq!(input.variants[0].values(), [140.0, 210.0]);
+    let note = "dir/a.out: left out: 10 port statistics outside the traffic or at its edges";
+    assert_eq!(input.notes[1], note);
+    let refused = error(&(run(&[0, 0, 30, 40, 0]) + &run(&[9, 100, 110])));
+    assert!(refused.contains("run 1 has no period of port 0 full of traffic; print"), "{refused}");
+    let none = error(&run(&[0, 0, 0]).repeat(2));
+    assert!(none.contains("run 1 of all ports has the value 0"), "{none}");
+}
+
+#[test]
 fn packets_are_compared_if_there_is_no_rate() {
     let text = stopped(&[(0, 1000), (1, 500)]) + &stopped(&[(0, 1010), (1, 505)]);
     let input = usual(&text).unwrap();
