@@ -36,7 +36,7 @@ pub use fold::{fold, fold_run, unfold};
 pub use name::{FrameName, normal};
 pub use pattern::Pattern;
 pub use read::ProfileError;
-pub use read::{Content, Format, LeftOut, Profile, Unknown, read};
+pub use read::{Content, Format, LeftOut, Profile, Unknown, is_majority, read};
 pub use samples::{Sample, Samples, Weight, Window};
 pub use stacks::{Frame, Stacks, is_resolved};
 pub use subsystems::{OTHER, Subsystem, SubsystemError, Subsystems};

@@ -34,7 +34,7 @@ use std::fmt;
 pub use error::ProfileError;
 pub(super) use folded::parse as parse_folded;
 pub(super) use notes::sentences;
-pub use notes::{LeftOut, Unknown};
+pub use notes::{LeftOut, Unknown, is_majority};
 
 /// Formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -107,22 +107,26 @@ impl Notes {
         if let Some((line, other)) = self.foreign {
             return Err(ProfileError::Mixed { line, format, other });
         }
-        let most = |count: usize, all: usize| 2 * count > all;
         if let [(line, start), ..] = self.unknown.first.as_slice() {
             let all = text.lines().filter(|line| !line.trim().is_empty()).count();
             let (line, start, count) = (*line, start.clone(), self.unknown.count);
-            if is_empty || most(count, all) {
+            if is_empty || is_majority(count, all) {
                 return Err(ProfileError::NotUnderstood { line, format, count, all, start });
             }
         }
         if let Some((count, line)) = self.unusable
-            && (is_empty || most(count, count + self.read))
+            && (is_empty || is_majority(count, count + self.read))
         {
             let kinds = describe(&self.left_out);
             return Err(ProfileError::Unusable { line, format, kinds, read: self.read });
         }
         if is_empty { Err(ProfileError::Empty { format }) } else { Ok(()) }
     }
+}
+
+/// Returns true if readers refuse a file of `all` records because they left out `count`.
+pub fn is_majority(count: usize, all: usize) -> bool {
+    2 * count > all
 }
 
 /// All notes of a profile, one sentence each.

@@ -57,6 +57,11 @@ impl CompareError {
     }
 }
 
+/// Description of the error that a reader used less than half of a file.
+pub(super) fn mostly_left_out(kinds: &str, read: usize) -> String {
+    format!("most of the file would be left out: {kinds}, with {read} read")
+}
+
 /// A file, with its line if known: `a.pps:3`.
 struct Place<'a>(&'a Path, Option<usize>);
 

@@ -5,11 +5,12 @@
 //! with the line and the next step.
 
 use super::columns::{Columns, IN_PPS, Unknown, excerpt};
-use super::error::CompareError;
+use super::error::{CompareError, mostly_left_out};
 use super::input::{Input, Kind, Variant};
 use super::records::{Record, records};
 use super::sidecar;
 use crate::label::Label;
+use crate::profile::is_majority;
 use crate::stats::BlockedRun;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -39,6 +40,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Input, CompareError> {
         known: HashMap::new(),
         marked: HashSet::new(),
         empty: 0,
+        missing: None,
     };
     for record in lines {
         table.add(record)?;
@@ -96,6 +98,8 @@ struct Table<'a> {
     marked: HashSet<(String, String)>,
     /// Number of lines without a value.
     empty: usize,
+    /// Lines without a value and without a mark: their number, and the number of the first.
+    missing: Option<(usize, usize)>,
 }
 
 /// Lines of one run.
@@ -127,6 +131,9 @@ impl Table<'_> {
         // fwdlab leaves the value of a run without valid samples empty.
         if is_named && fields[rate].is_empty() {
             self.empty += 1;
+            if !is_left_out {
+                self.missing.get_or_insert((0, record.line)).0 += 1;
+            }
             return Ok(());
         }
         let pps = match fields[rate].parse::<f64>() {
@@ -186,6 +193,15 @@ impl Table<'_> {
     /// Builds the input: runs by variant, and notes on them.
     fn input(mut self, lines: usize, label: Option<Label>) -> Result<Input, CompareError> {
         let path = self.path;
+        // Marks are intended.
+        if let Some((missing, line)) = self.missing
+            && is_majority(missing, lines)
+        {
+            let kinds = format!("{missing} lines without a figure");
+            let what = mostly_left_out(&kinds, lines - self.empty);
+            let next = "add the figures, or mark these lines in a column `left_out`";
+            return Err(CompareError::input(path, line, what, next));
+        }
         for key in &self.marked {
             if let Some(&index) = self.known.get(key) {
                 self.runs[index].is_left_out = true;
@@ -354,6 +370,17 @@ mod tests {
         assert!(one.contains("one run says nothing about scatter"), "{one}");
         let none = read("run,variant,pps,left_out\n1,a,10,x\n2,b,11,x\n").unwrap_err();
         assert!(none.contains("every run is marked as left out; remove the marks"), "{none}");
+    }
+
+    #[test]
+    fn list_with_mostly_missing_figures_is_refused() {
+        let text = "run,pps,left_out\n1,10,\n2,11,\n3,,\n4,,\n5,,late\n6,,late\n7,9,late\n";
+        let input = read(text).unwrap();
+        assert_eq!(input.variants[0].values(), [10.0, 11.0]);
+        let refused = read(&text.replace(",late", ",")).unwrap_err();
+        let expected = "a.b.pps:4: most of the file would be left out: 4 lines without a figure, \
+                        with 3 read; add the figures";
+        assert!(refused.contains(expected), "{refused}");
     }
 
     #[test]

@@ -63,12 +63,13 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
         };
         let result = &case["result"];
         if case.get("passed").and_then(Value::as_bool) == Some(false) {
-            reading.leave_out("test cases that failed", runs(result));
+            reading.unusable(Some(name.to_owned()), "test cases that failed", runs(result));
             continue;
         }
         let known: Vec<&Column> = COLUMNS.iter().filter(|column| column.of == kind).collect();
         let Some(&first) = known.first() else {
-            reading.leave_out(format!("test cases of type {}", excerpt(kind)), 1);
+            let kind = format!("test cases of type {}", excerpt(kind));
+            reading.unusable(Some(name.to_owned()), kind, 1);
             continue;
         };
         let column = match request.column {

@@ -41,7 +41,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
                 return Err(Fault::new(what, next));
             }
             let (values, failed) = runs(result, &name, column)?;
-            reading.leave_out("runs with an exit code other than 0", failed);
+            let kind = "runs with an exit code other than 0";
+            reading.unusable(Some(name.clone()), kind, failed);
             reading.benchmarks.push(Benchmark {
                 name: Some(name),
                 is_identity: false,

@@ -46,7 +46,7 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
         let parts = test.get("intervals").and_then(Value::as_array);
         intervals += parts.map_or(0, Vec::len);
         if test.get("error").is_some() {
-            reading.leave_out("tests that failed", 1);
+            reading.unusable(None, "tests that failed", 1);
             continue;
         }
         let start = test.pointer("/start/test_start");
@@ -57,7 +57,7 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
             ));
         };
         if end.is_empty() {
-            reading.leave_out("tests without an end", 1);
+            reading.unusable(None, "tests without an end", 1);
             continue;
         }
         // Old versions do not state in `test_start` that a test is bidirectional.

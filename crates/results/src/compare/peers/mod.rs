@@ -1,8 +1,8 @@
 //! Reads results of other tools: one file here per format, recognised by content.
 //!
 //! A reader returns benchmarks, each with one value per run, and counts everything else: runs that
-//! are left out by kind, and parts of runs (intervals, seconds), which are no replicates. Each file
-//! names its source of the format. Out of scope: files with summaries only, which contain no runs.
+//! are left out by kind, and parts of runs (intervals, seconds), which are no replicates. A file of
+//! which most runs are unusable is refused. Each file here names its source of the format. Out of scope: files with summaries only, which contain no runs.
 
 mod content;
 mod criterion;
@@ -76,12 +76,23 @@ struct Request<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Reading {
     benchmarks: Vec<Benchmark>,
-    /// Runs without a value of a benchmark, by kind.
+    /// Runs without a value of a benchmark, by kind, and other parts that are left out.
     left_out: Vec<(String, usize)>,
+    /// The runs in `left_out` that failed or are of no known kind.
+    unusable: Vec<UnusableRuns>,
     /// Parts of runs, e.g. `intervals`, and their number.
     parts: Option<(&'static str, usize)>,
     /// Remarks.
     notes: Vec<String>,
+}
+
+/// Runs that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+struct UnusableRuns {
+    /// Name of the benchmark. `None` if it is unknown.
+    benchmark: Option<String>,
+    kind: String,
+    runs: usize,
 }
 
 /// Runs of one benchmark.
@@ -164,6 +175,13 @@ impl Reading {
             Some((_, known)) => *known += runs,
             None => self.left_out.push((kind, runs)),
         }
+    }
+
+    /// Leaves out runs that cannot be used; most runs of a file may not be unusable.
+    fn unusable(&mut self, benchmark: Option<String>, kind: impl Into<String>, runs: usize) {
+        let kind = kind.into();
+        self.leave_out(kind.clone(), runs);
+        self.unusable.push(UnusableRuns { benchmark, kind, runs });
     }
 
     /// Benchmark with the same name and meaning; added if it is new.

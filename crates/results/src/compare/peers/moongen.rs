@@ -101,7 +101,8 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
         // The average of less than three seconds is not a number.
         let (good, short): (Vec<f64>, Vec<f64>) =
             values.into_iter().partition(|value| value.is_finite());
-        reading.leave_out("runs that were too short for an average", short.len());
+        let kind = "runs that were too short for an average";
+        reading.unusable(Some(name.to_owned()), kind, short.len());
         let (quantity, what) = match (column, name.ends_with("RX")) {
             ("bits", true) => (Quantity::BIT_RATE, "received"),
             ("bits", false) => (Quantity::BIT_RATE, "sent"),

@@ -1,8 +1,9 @@
 //! Selects benchmarks of a reading, and checks that two inputs measure the same.
 
-use super::{Benchmark, Fault, Format, Reading, excerpt, read};
-use crate::compare::error::CompareError;
+use super::{Benchmark, Fault, Format, Reading, UnusableRuns, excerpt, read};
+use crate::compare::error::{CompareError, mostly_left_out};
 use crate::compare::input::{Identity, Input, Kind, Peer, Variant};
+use crate::profile::is_majority;
 use crate::stats::BlockedRun;
 use fwdlab_model::labels::some_of;
 use fwdlab_model::suggest;
@@ -76,6 +77,12 @@ fn select(
             reading.notes.push(format!("--only also selects {names}"));
         }
     }
+    let is_unread = |name: &String| {
+        let names = |all: &[Benchmark]| all.iter().any(|one| one.name.as_ref() == Some(name));
+        let is_other = names(&views) || names(&other) || choice.only.is_some();
+        is_other && !names(&kept)
+    };
+    let unusable = unusable(&reading.unusable, is_unread);
     let kept: Vec<Benchmark> = kept.into_iter().filter(|one| !one.values.is_empty()).collect();
     for benchmark in &kept {
         Fault::check(benchmark).map_err(|fault| fault.in_file(path))?;
@@ -89,6 +96,14 @@ fn select(
         };
         return Err(error(what, "measure again".to_owned()));
     };
+    let runs = kept.iter().map(|benchmark| benchmark.values.len()).sum::<usize>();
+    let failed = unusable.iter().map(|(_, runs)| runs).sum::<usize>();
+    if is_majority(failed, failed + runs) {
+        let kinds: Vec<String> =
+            unusable.iter().map(|(kind, runs)| format!("{runs} {kind}")).collect();
+        let what = mostly_left_out(&kinds.join(", "), runs);
+        return Err(error(what, "measure again, or give a file without these runs".to_owned()));
+    }
     if let ([only], true, false) =
         (kept.as_slice(), first.values.len() < 2, choice.is_single_enough)
     {
@@ -106,7 +121,6 @@ fn select(
             "measure it at least twice, better ten times, and append the results to one file";
         return Err(error(what, next.to_owned()));
     }
-    let runs = kept.iter().map(|benchmark| benchmark.values.len()).sum::<usize>();
     let name = match (kept.as_slice(), &first.name) {
         ([_], Some(name)) => format!(" of `{}`", excerpt(name)),
         ([_], None) => String::new(),
@@ -145,6 +159,21 @@ fn select(
             benchmarks: kept.iter().map(Benchmark::identity).collect(),
         }),
     })
+}
+
+/// Unusable runs by kind, without those of benchmarks that are not read.
+fn unusable(all: &[UnusableRuns], is_unread: impl Fn(&String) -> bool) -> Vec<(&str, usize)> {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for UnusableRuns { benchmark, kind, runs } in all.iter().filter(|one| one.runs > 0) {
+        if benchmark.as_ref().is_some_and(&is_unread) {
+            continue;
+        }
+        match kinds.iter_mut().find(|(known, _)| known == kind) {
+            Some((_, sum)) => *sum += runs,
+            None => kinds.push((kind, *runs)),
+        }
+    }
+    kinds
 }
 
 impl Benchmark {

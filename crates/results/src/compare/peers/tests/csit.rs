@@ -87,14 +87,23 @@ fn failed_and_unknown_cases_are_left_out_and_counted() {
     let mut failed = case("a", &mrr(&[1.0, 2.0]));
     failed["passed"] = false.into();
     failed["message"] = "no link".into();
-    let good = case("a", &mrr(&[9e6, 9.1e6]));
+    let good = case("a", &mrr(&[9e6, 9.1e6, 9.2e6]));
     let unknown = case("a", &json!({ "type": "unknown" }));
     let text = lines(&[failed.clone(), good.clone(), unknown]);
     let input = usual(&text).unwrap();
-    assert_eq!(input.variants[0].values(), [9e6, 9.1e6]);
+    assert_eq!(input.variants[0].values(), [9e6, 9.1e6, 9.2e6]);
     let expected = "dir/a.out: left out: 2 test cases that failed, 1 test cases of type unknown";
     assert_eq!(input.notes[1], expected);
-    assert_eq!(counted(&reading(&text)), 2 + 2 + 1);
+    assert_eq!(counted(&reading(&text)), 2 + 3 + 1);
+    let text = lines(&[failed.clone(), failed.clone(), good.clone()]);
+    let most = error(&text);
+    let expected = "most of the file would be left out: 4 test cases that failed, with 3 read; \
+                    measure again";
+    assert!(most.contains(expected), "{most}");
+    // Those of another benchmark do not count.
+    let other = lines(&[case("b", &mrr(&[1e6, 2e6]))]);
+    let input = chosen(&(text + &other), only("b")).unwrap();
+    assert_eq!(input.variants[0].values(), [1e6, 2e6]);
     let none = error(&lines(&[failed]));
     assert!(none.contains("no run of CSIT is usable (2 test cases that failed)"), "{none}");
     let several = lines(&[good.clone(), case("b", &mrr(&[1e6, 2e6]))]);

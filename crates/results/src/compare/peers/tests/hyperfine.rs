@@ -82,6 +82,11 @@ fn failed_runs_are_left_out_and_counted() {
     let input = usual(&file(&[failing.clone()])).unwrap();
     assert_eq!(input.variants[0].values(), [2.0, 1.9, 1.95]);
     assert_eq!(input.notes[1], "dir/a.out: left out: 2 runs with an exit code other than 0");
+    failing["exit_codes"] = json!([1, 1, 0, null, 0]);
+    let refused = error(&file(&[failing.clone()]));
+    let expected =
+        "most of the file would be left out: 3 runs with an exit code other than 0, with 2";
+    assert!(refused.contains(expected), "{refused}");
     failing["exit_codes"] = json!([1, 1, 1, 1, 1]);
     let refused = error(&file(&[failing]));
     assert!(refused.contains("no run of hyperfine is usable (5 runs with an exit"), "{refused}");

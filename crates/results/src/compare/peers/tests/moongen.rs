@@ -52,6 +52,11 @@ fn unfinished_text_is_refused() {
     let input = usual(&(short.clone() + &PLAIN.repeat(2))).unwrap();
     assert_eq!(input.variants[0].values().len(), 2);
     assert!(input.notes[1].contains("1 runs that were too short for an average"));
+    // Too short runs of sending counters are no runs of the receiving one.
+    let nan = short.replace("14.88 (StdDev 0.01)", "nan (StdDev nan)");
+    assert_eq!(values(&(nan.repeat(2) + &PLAIN.repeat(2))), [14.2e6, 14.2e6]);
+    let refused = error(&(nan.repeat(3) + &PLAIN.repeat(2)));
+    assert!(refused.contains("left out: 3 runs that were too short for an average, with 2 read"));
     let other = PLAIN.replace("id=1] RX", "id=2] RX");
     let refused = compared([&(text.clone() + &other.repeat(2)), &text], &Question::default());
     assert!(refused.unwrap_err().contains("old: it has 2 benchmarks"));
