@@ -1,14 +1,16 @@
 //! Text of `go test -bench`, as benchstat reads it: each line of a benchmark is a run.
 //!
 //! A line has a name, the number of iterations, and pairs of value and unit. The first unit of the
-//! file is read unless `--column` names another. Source: the Go benchmark data format
-//! (golang.org/design/14313-benchmark-format) and `benchfmt/reader.go`, `benchfmt/units.go` of
-//! golang/perf, which also has the directions of units.
+//! file is read unless `--column` names another. Runs of one name with different configuration lines
+//! (`key: value`) are different benchmarks, as for benchstat; different machines are refused. Source:
+//! the Go benchmark data format (golang.org/design/14313-benchmark-format) and `benchfmt/reader.go`,
+//! `benchfmt/units.go`, `cmd/benchstat/main.go` of golang/perf, which also has the directions of
+//! units.
 
 use super::content::Content;
 use super::{Benchmark, Fault, Format, Reader, Reading, Request, excerpt};
 use crate::quantity::Quantity;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub(super) const READER: Reader =
     Reader { format: Format::Go, file: "go test -bench", recognises, read };
@@ -23,12 +25,26 @@ const KNOWN: [(&str, bool); 6] = [
     ("B/s", false),
 ];
 
+/// Keys of the machine, which may not have two values in a file.
+const MACHINE: [&str; 3] = ["goos", "goarch", "cpu"];
+/// Keys in lines of `go test` that are no configuration: `coverage: 50.0% of statements`.
+const NO_CONFIGURATION: [&str; 3] = ["coverage", "testing", "warning"];
+
+/// Configuration lines before a run: values by key.
+type Configuration<'a> = BTreeMap<&'a str, &'a str>;
+
 /// A line of a benchmark.
 struct Run<'a> {
     name: String,
-    package: &'a str,
+    configuration: Configuration<'a>,
     values: Vec<(f64, &'a str)>,
     line: usize,
+}
+
+impl<'a> Run<'a> {
+    fn package(&self) -> Option<&'a str> {
+        self.configuration.get("pkg").copied()
+    }
 }
 
 fn recognises(content: &Content<'_>) -> bool {
@@ -43,14 +59,17 @@ fn recognises(content: &Content<'_>) -> bool {
 fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
     let mut directions: HashMap<&str, bool> = KNOWN.into_iter().collect();
     let mut machine: HashMap<&str, &str> = HashMap::new();
-    let (mut runs, mut failed, mut package) = (Vec::new(), 0, "");
+    let mut configuration = Configuration::new();
+    let (mut runs, mut failed) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(content.text().lines()) {
         if let Some(rest) = line.strip_prefix("Benchmark") {
             if rest.trim_end().contains(char::is_whitespace) {
-                runs.push(run(line, number, package)?);
+                runs.push(run(line, number, &configuration)?);
             }
-        } else if line.trim_start().starts_with("--- FAIL: Benchmark") {
-            failed += 1;
+        } else if let Some(name) = line.trim_start().strip_prefix("--- FAIL: ")
+            && name.starts_with("Benchmark")
+        {
+            failed.push(name.split_whitespace().next().unwrap_or_default().to_owned());
         } else if let Some(rest) = line.strip_prefix("Unit ") {
             let mut fields = rest.split_whitespace();
             let unit = fields.next().unwrap_or_default();
@@ -61,34 +80,71 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
                     _ => None,
                 };
             }
-        } else if let Some((key, value)) = line.split_once(':') {
-            let value = value.trim();
-            match key {
-                "pkg" => package = value,
-                "goos" | "goarch" | "cpu" => match machine.insert(key, value) {
-                    Some(before) if before != value => {
-                        let what = format!("`{key}` is `{value}` here and `{before}` before");
-                        let next = "give the runs of each machine as a file";
-                        return Err(Fault::at(number, what, next));
-                    }
-                    _ => {}
-                },
-                _ => {}
+        } else if let Some((key, value)) = configured(line) {
+            if MACHINE.contains(&key)
+                && !value.is_empty()
+                && let Some(before) = machine.insert(key, value)
+                && before != value
+            {
+                let what = format!("`{key}` is `{value}` here and `{before}` before");
+                return Err(Fault::at(number, what, "give the runs of each machine as a file"));
             }
+            match value {
+                "" => configuration.remove(key),
+                value => configuration.insert(key, value),
+            };
         }
     }
-    // A name is unique within its package.
-    if runs.iter().any(|run| run.package != runs[0].package) {
-        for run in &mut runs {
-            run.name = format!("{}.{}", run.package, run.name);
-        }
-    }
+    name_by_configuration(&mut runs);
     let mut reading = benchmarks(runs, &directions, request.column)?;
-    reading.leave_out("failed benchmarks", failed);
+    for name in failed {
+        reading.unusable(Some(name), "failed benchmarks", 1);
+    }
     Ok(reading)
 }
 
-fn run<'a>(line: &'a str, number: usize, package: &'a str) -> Result<Run<'a>, Fault> {
+/// Key and value of a configuration line; an empty value removes the key.
+fn configured(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let is_key = key.starts_with(char::is_lowercase)
+        && !key.contains(|c: char| c.is_whitespace() || c.is_uppercase())
+        && (value.is_empty() || value.starts_with([' ', '\t']));
+    (is_key && !NO_CONFIGURATION.contains(&key)).then(|| (key, value.trim()))
+}
+
+/// Adds the configuration that distinguishes runs of one name to their names: the package in front,
+/// because a name is unique within its package, and other values behind.
+fn name_by_configuration(runs: &mut [Run<'_>]) {
+    if runs.iter().any(|run| run.package() != runs[0].package()) {
+        for run in &mut *runs {
+            if let Some(package) = run.package() {
+                run.name = format!("{package}.{}", run.name);
+            }
+        }
+    }
+    let mut first: HashMap<String, Configuration<'_>> = HashMap::new();
+    let mut varying: HashMap<String, BTreeSet<&str>> = HashMap::new();
+    for run in &*runs {
+        let first = first.entry(run.name.clone()).or_insert_with(|| run.configuration.clone());
+        let keys = first.keys().chain(run.configuration.keys());
+        let differing = keys.filter(|key| first.get(*key) != run.configuration.get(*key));
+        varying.entry(run.name.clone()).or_default().extend(differing);
+    }
+    for run in runs {
+        let keys = varying.get(&run.name).into_iter().flatten();
+        let values = keys.filter_map(|key| Some(format!("{key}: {}", run.configuration.get(key)?)));
+        let values: Vec<String> = values.collect();
+        if !values.is_empty() {
+            run.name = format!("{} ({})", run.name, values.join(", "));
+        }
+    }
+}
+
+fn run<'a>(
+    line: &'a str,
+    number: usize,
+    configuration: &Configuration<'a>,
+) -> Result<Run<'a>, Fault> {
     let cut = |what: &str| {
         Fault::at(number, what, "give the output of `go test -bench` whole, one line per run")
     };
@@ -107,7 +163,7 @@ fn run<'a>(line: &'a str, number: usize, package: &'a str) -> Result<Run<'a>, Fa
     }
     match values.is_empty() {
         true => Err(cut("a run without a value")),
-        false => Ok(Run { name, package, values, line: number }),
+        false => Ok(Run { name, configuration: configuration.clone(), values, line: number }),
     }
 }
 

@@ -50,6 +50,35 @@ fn several_benchmarks_need_a_choice() {
 }
 
 #[test]
+fn runs_of_other_configurations_are_other_benchmarks() {
+    let run = |ns: u32| format!("BenchmarkX-8 10 {ns} ns/op\n");
+    let text = format!(
+        "pkg: a\ncommit: 1\n{}commit: 2\nnote: x\n{}commit:\nnote:\n{}",
+        run(10).repeat(2),
+        run(20).repeat(2),
+        run(30).repeat(2)
+    );
+    for (name, value) in [
+        ("BenchmarkX-8 (commit: 1)", 10.0),
+        ("BenchmarkX-8 (commit: 2, note: x)", 20.0),
+        ("BenchmarkX-8", 30.0),
+    ] {
+        assert_eq!(chosen(&text, only(name)).unwrap().variants[0].values(), [value; 2], "{name}");
+    }
+    // A machine that only some runs name may be another one.
+    let machines = format!("{}cpu: a\n{}", run(10).repeat(2), run(20).repeat(2));
+    let named = chosen(&machines, only("BenchmarkX-8 (cpu: a)")).unwrap();
+    assert_eq!(named.variants[0].values(), [20.0; 2]);
+    // The same configuration in a file, and lines that are no configuration.
+    let same = format!("commit: 1\n{}commit: 1\nx.go:12: log\ncoverage: 5%\n", run(10));
+    let input = usual(&format!("{same}{}", run(11))).unwrap();
+    assert_eq!(input.variants[0].values(), [10.0, 11.0]);
+    let packages = format!("{}pkg: a\n{}", run(10).repeat(2), run(20).repeat(2));
+    let named = chosen(&packages, only("a.BenchmarkX-8")).unwrap();
+    assert_eq!(named.variants[0].values(), [20.0; 2]);
+}
+
+#[test]
 fn fewer_nanoseconds_and_more_bytes_per_second_are_better() {
     let lines = |unit: &str, values: [u32; 4]| -> String {
         values.map(|value| format!("BenchmarkX 10 {value} {unit}\n")).concat()
@@ -85,6 +114,11 @@ fn cut_and_mixed_lines_are_refused() {
     }
     let failed = format!("{text}--- FAIL: BenchmarkY\nBenchmarkY\n");
     assert_eq!(usual(&failed).unwrap().notes[1], "dir/a.out: left out: 1 failed benchmarks");
+    let failed = format!("{text}{}", "--- FAIL: BenchmarkY\n".repeat(3));
+    let refused = error(&failed);
+    let expected = "most of the file would be left out: 3 failed benchmarks, with 2 read";
+    assert!(refused.contains(expected), "{refused}");
+    assert_eq!(chosen(&failed, only("BenchmarkX")).unwrap().variants[0].values(), [5.0; 2]);
 }
 
 proptest! {
