@@ -239,7 +239,7 @@ impl Table<'_> {
         }
         // In a table, other variants may still have a result.
         if of_file && self.runs.len() - left_out.len() < 2 {
-            let what = "one run says nothing about scatter";
+            let what = "one run does not show the scatter";
             let next = "measure it at least twice, better ten times";
             return Err(CompareError::input(path, None, what, next));
         }
@@ -367,7 +367,7 @@ mod tests {
             }
         }
         let one = read("run,pps,left_out\n1,10,\n2,11,x\n").unwrap_err();
-        assert!(one.contains("one run says nothing about scatter"), "{one}");
+        assert!(one.contains("one run does not show the scatter"), "{one}");
         let none = read("run,variant,pps,left_out\n1,a,10,x\n2,b,11,x\n").unwrap_err();
         assert!(none.contains("every run is marked as left out; remove the marks"), "{none}");
     }
@@ -398,7 +398,7 @@ mod tests {
             ("", "dir/a.b.pps: this file holds no figures; it needs one figure per run"),
             ("# only\n\n", "holds no figures"),
             ("pps\n", "names of columns and no figures"),
-            ("5\n", "one run says nothing about scatter; measure it at least twice"),
+            ("5\n", "one run does not show the scatter; measure it at least twice"),
             ("5\n\nx\n", "a.b.pps:3: `x` is not a number; write packets per second"),
             ("5\nNaN\n", "a.b.pps:2: `NaN` can't be compared; every run needs a finite rate"),
             ("5\ninf\n", "`inf` can't be compared"),

@@ -382,7 +382,7 @@ fn compare_rejects_invalid_arguments() {
         (&["empty", "a.pps"], "this directory holds no store (run.sqlite)"),
         (&["nowhere", "a.pps"], "there is no file `nowhere`"),
         (&["binary", "a.pps"], "is neither text nor a store"),
-        (&["one", "a.pps"], "one run says nothing about scatter"),
+        (&["one", "a.pps"], "one run does not show the scatter"),
     ] {
         let error = files.error_of(arguments, |_| ());
         assert!(error.contains(expected), "{arguments:?}: {error}");

@@ -161,7 +161,7 @@ fn select(
     })
 }
 
-/// Unusable runs by kind, without those of benchmarks that are not read.
+/// Unusable runs by kind, except runs of benchmarks that are not read.
 fn unusable(all: &[UnusableRuns], is_unread: impl Fn(&String) -> bool) -> Vec<(&str, usize)> {
     let mut kinds: Vec<(&str, usize)> = Vec::new();
     for UnusableRuns { benchmark, kind, runs } in all.iter().filter(|one| one.runs > 0) {

@@ -120,7 +120,7 @@ fn read(content: &Content<'_>, request: Request<'_>) -> Result<Reading, Fault> {
 
 impl Run {
     /// Numbers of statistics of each port to leave out at the start (behind the first one) and at the
-    /// end: those of periods without packets at any port, and the one next to them, in which the
+    /// end: periods without packets at any port, and the period next to them, in which the
     /// traffic began or ended. Periods without packets between others are part of the run.
     fn outside_traffic(&self) -> [usize; 2] {
         let is_idle = |stats: &&Stats| rate(stats, "rx_pps") == 0.0 && rate(stats, "tx_pps") == 0.0;

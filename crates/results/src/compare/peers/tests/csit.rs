@@ -100,7 +100,7 @@ fn failed_and_unknown_cases_are_left_out_and_counted() {
     let expected = "most of the file would be left out: 4 test cases that failed, with 3 read; \
                     measure again";
     assert!(most.contains(expected), "{most}");
-    // Those of another benchmark do not count.
+    // Cases of another benchmark do not count.
     let other = lines(&[case("b", &mrr(&[1e6, 2e6]))]);
     let input = chosen(&(text + &other), only("b")).unwrap();
     assert_eq!(input.variants[0].values(), [1e6, 2e6]);
