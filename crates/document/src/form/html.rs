@@ -117,6 +117,7 @@ fn figure_element(drawing: &Drawing) -> String {
              </figure>\n",
             element(narrow)
         ),
+        None if drawing.is_small => format!("<figure class=\"small\">\n{wide}\n</figure>\n"),
         None => format!("<figure class=\"scrolls\">\n{wide}\n</figure>\n"),
     }
 }

@@ -19,7 +19,11 @@ pub trait Draw {
     /// Renders the figure for windows of any width.
     fn drawing(&self) -> Drawing {
         let narrow = self.draw(NARROW);
-        Drawing { wide: self.render(), narrow: (narrow.width <= NARROW).then_some(narrow.svg) }
+        Drawing {
+            wide: self.render(),
+            narrow: (narrow.width <= NARROW).then_some(narrow.svg),
+            is_small: false,
+        }
     }
 }
 
@@ -30,10 +34,12 @@ pub struct Drawing {
     pub wide: String,
     /// Layout for narrow windows. `None` if the figure needs more room.
     pub narrow: Option<String>,
+    /// True if the first layout fits windows of any width.
+    pub is_small: bool,
 }
 
 impl From<String> for Drawing {
     fn from(wide: String) -> Drawing {
-        Drawing { wide, narrow: None }
+        Drawing { wide, narrow: None, is_small: false }
     }
 }

@@ -9,6 +9,7 @@
 //! - [`Percentiles`]: delays by percentile, including the tail.
 //! - [`Revisions`]: one configuration over revisions, and its changes.
 //! - [`Posterior`]: probable location of a change in a bisection.
+//! - [`Sparkline`]: a small line without axes.
 //! - [`png::render`]: pixels of any of these, with a vendored font.
 //!
 //! The output is deterministic, without time stamps and random names, so figures can be compared
@@ -28,6 +29,7 @@ pub mod png;
 mod posterior;
 mod quantity;
 mod scale;
+mod sparkline;
 mod strip;
 mod svg;
 mod text;
@@ -42,6 +44,7 @@ pub use losses::{LossCurve, LossPoint, Losses};
 pub use percentiles::{Curve, Percentiles};
 pub use posterior::Posterior;
 pub use quantity::Quantity;
+pub use sparkline::{Spark, Sparkline};
 pub use strip::{Mark, Span, Strip};
 pub use svg::Sheet;
 
