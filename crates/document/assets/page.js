@@ -1,40 +1,44 @@
-// Tables that are sorted by a click on a head and filtered by words or by what changed; sections
-// that open when a link leads into them. Nothing is fetched, nothing is kept.
+// Sorts tables by the buttons in their heads, filters them by words or by change, and opens sections
+// that a link leads into. Fetches nothing and stores nothing.
 (() => {
   'use strict';
+  // The value of a cell; null for a dash, which is sorted behind all values.
   const number = cell => {
     const text = cell.dataset.v ?? cell.textContent.replace(/[\s\u202f<>[]/g, '');
     const value = parseFloat(text);
-    return Number.isNaN(value) ? -Infinity : value;
+    return Number.isNaN(value) ? null : value;
   };
-  const order = (head, at, down) => {
-    const isNumber = head.classList.contains('n');
-    return (a, b) => {
-      const [x, y] = [a.cells[at], b.cells[at]];
-      const found = isNumber || x.dataset.v !== undefined
-        ? number(x) - number(y)
-        : x.textContent.localeCompare(y.textContent, undefined, { numeric: true });
-      return down ? -found : found;
-    };
+  const words = cell => ['', '-'].includes(cell.textContent) ? null : cell.textContent;
+  const sort = (rows, at, isNumber, down) => {
+    const value = isNumber ? number : words;
+    const order = isNumber
+      ? (x, y) => x - y
+      : (x, y) => x.localeCompare(y, undefined, { numeric: true });
+    const keyed = rows.map(row => [value(row.cells[at]), row]);
+    keyed.sort(([x], [y]) => x === null || y === null
+      ? (x === null) - (y === null)
+      : down ? order(y, x) : order(x, y));
+    return keyed.map(([, row]) => row);
   };
   const sortable = table => {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, at) => {
       if (!head.textContent) return;
-      head.tabIndex = 0;
-      const sort = () => {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.append(...head.childNodes);
+      head.append(button);
+      head.addEventListener('click', () => {
+        const rows = [...table.tBodies[0].rows];
+        const isNumber = head.classList.contains('n')
+          || rows.some(row => row.cells[at].dataset.v !== undefined);
         // Numbers begin with the largest, words with the first.
         const first = head.classList.contains('n') ? 'descending' : 'ascending';
         const other = first === 'ascending' ? 'descending' : 'ascending';
         const now = head.getAttribute('aria-sort') === first ? other : first;
         heads.forEach(each => each.removeAttribute('aria-sort'));
         head.setAttribute('aria-sort', now);
-        const rows = [...table.tBodies[0].rows].sort(order(head, at, now === 'descending'));
-        table.tBodies[0].append(...rows);
-      };
-      head.addEventListener('click', sort);
-      head.addEventListener('keydown', event => {
-        if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); sort(); }
+        table.tBodies[0].append(...sort(rows, at, isNumber, now === 'descending'));
       });
     });
   };
@@ -50,6 +54,7 @@
     words.placeholder = 'only rows with these words';
     words.setAttribute('aria-label', words.placeholder);
     const count = document.createElement('span');
+    count.setAttribute('role', 'status');
     const changed = document.createElement('input');
     changed.type = 'checkbox';
     const apply = () => {

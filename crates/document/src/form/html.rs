@@ -178,14 +178,30 @@ fn cell(cell: &Cell, is_number: bool) -> String {
         }
         _ => "",
     };
-    // Sort key, if the text alone does not determine it.
+    // Value to sort by, if the text does not contain it.
     let by = match cell {
         Cell::Values(_, values) if is_number => values.first().and_then(serde_json::Value::as_f64),
         Cell::Interval(low, ..) => Some(*low),
         _ => None,
     };
+    let by = by.filter(|by| !(is_number && is_value(&shown.plain(), *by)));
     let by = by.map_or(String::new(), |by| format!(" data-v=\"{by}\""));
     format!("<td{class}{by}>{}</td>", inline(&shown))
+}
+
+/// True if the text begins with this value, rounded to the digits in the text. The page's script
+/// then sorts by the text.
+fn is_value(text: &str, value: f64) -> bool {
+    let text: String = text.chars().filter(|c| !"<>[".contains(*c) && !c.is_whitespace()).collect();
+    let is_digit = |c: char| c.is_ascii_digit() || c == '.';
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let number = &text[..text.len() - unsigned.trim_start_matches(is_digit).len()];
+    let rest = &text[number.len()..];
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    // The difference of a rounded number, and of its binary representation.
+    let difference = 0.500_001 * 0.1_f64.powi(decimals as i32);
+    let is_near = number.parse().is_ok_and(|read: f64| (read - value).abs() <= difference);
+    is_near && !rest.starts_with(['e', 'E'])
 }
 
 fn inline(text: &Inline) -> String {
@@ -244,6 +260,28 @@ fn element(svg: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn value_is_an_attribute_only_if_the_text_differs() {
+        for (text, value) in [
+            ("+1050.0", 1050.0),
+            ("-0.4", -0.36),
+            ("[12.5, 13.0]", 12.52),
+            ("7", 7.0),
+            ("1\u{202f}234", 1234.0),
+        ] {
+            assert!(is_value(text, value), "{text} {value}");
+        }
+        for (text, value) in
+            [("+1.05 kpps", 1050.0), ("-", 0.0), ("", 0.0), ("1e6", 1e6), ("0.4", -0.36)]
+        {
+            assert!(!is_value(text, value), "{text} {value}");
+        }
+        let of =
+            |text: &str, value: f64| cell(&Cell::Values(text.into(), vec![value.into()]), true);
+        assert_eq!(of("+12.0", 12.04), "<td class=\"n\">+12.0</td>");
+        assert_eq!(of("2 min", 120.0), "<td class=\"n\" data-v=\"120\">2 min</td>");
+    }
 
     #[test]
     fn html_text_is_escaped_and_joined() {

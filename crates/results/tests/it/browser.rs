@@ -9,6 +9,8 @@ use fwdlab_archive::found::FoundFile;
 use fwdlab_archive::scan::scan;
 use fwdlab_model::record::{ProfileRecord, ProfileWindow};
 use fwdlab_model::settings::TestbedKind;
+use fwdlab_results::document::table::Cell;
+use fwdlab_results::document::{Document, Form, Table};
 use fwdlab_results::report::write;
 use fwdlab_results::store::{Store, StoredProfile};
 use std::path::Path;
@@ -59,6 +61,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
+/// Runs the probe in a page at a width, and returns its result.
 fn probe(browser: &str, page: &Path, width: u32) -> serde_json::Value {
     let profile = page.with_file_name(format!("profile-{width}"));
     let output = Command::new(browser)
@@ -177,4 +180,84 @@ fn page_is_self_contained_and_fits_wide_and_narrow_windows() {
             }
         }
     }
+}
+
+/// Sorts and filters the only table of a page; each list contains the first cells of its rows.
+const TABLE_PROBE: &str = "<script>addEventListener('load', () => { \
+    const table = document.querySelector('table'); \
+    const bar = document.querySelector('.filter'); \
+    const field = bar.querySelector('input[type=search]'); \
+    const names = () => [...table.tBodies[0].rows] \
+        .filter(row => row.getBoundingClientRect().height > 0) \
+        .map(row => row.cells[0].textContent); \
+    const heads = [...table.tHead.rows[0].cells]; \
+    const sorted = at => { \
+        heads[at].querySelector('button').click(); \
+        return { names: names(), heads: heads.map(head => head.getAttribute('aria-sort')) }; }; \
+    const filtered = text => { \
+        field.value = text; \
+        field.dispatchEvent(new Event('input', { bubbles: true })); \
+        return { names: names(), status: bar.querySelector('[role=status]').textContent }; }; \
+    const focused = heads.map(head => { \
+        head.firstChild.focus(); return document.activeElement === head.firstChild; }); \
+    document.documentElement.setAttribute('data-probe', JSON.stringify({ \
+        focused, start: names(), \
+        down: sorted(1), up: sorted(1), rate: sorted(2), release: sorted(0), \
+        some: filtered('6.1 KPPS'), none: filtered('nothing'), all: filtered(' '), \
+    })); });</script>";
+
+#[test]
+fn table_is_sorted_and_filtered_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    // The second column is sorted by its text, the third one by its values.
+    let prices = [Some(-858.0), Some(1050.0), None, Some(9.5), Some(610.04), Some(-0.2)];
+    let rates = [1.2e6, 9e5, 1e3, 2e6, 8e5, 7e5];
+    let rows: Vec<(String, Option<f64>, f64)> = (0..12_usize)
+        .map(|at| (format!("6.{at}"), prices.get(at).copied().flatten(), rates[at % 6] + at as f64))
+        .collect();
+    let signed = |price: f64| Cell::Values(format!("{price:+.1}").into(), vec![price.into()]);
+    let table = Table::of(&rows)
+        .words("release", |(release, ..)| Cell::text(release.as_str()))
+        .numbers("price", move |(_, price, _)| price.map_or(Cell::text("-"), signed))
+        .numbers("rate", |(.., rate)| {
+            let text = match *rate >= 1e6 {
+                true => format!("{:.1} Mpps", rate / 1e6),
+                false => format!("{:.1} kpps", rate / 1e3),
+            };
+            Cell::Values(text.into(), vec![(*rate).into()])
+        });
+    let document = Document {
+        title: "Rows".to_owned(),
+        conclusion: Vec::new(),
+        blocks: vec![table.block()],
+        data: &(),
+        version: 1,
+    };
+    let form = Form::named("html").expect("the form");
+    let html = (form.render)(&document, 80).expect("a page");
+    let (without_script, _) = html.split_once("<script>").expect("a script");
+    assert!(!without_script.contains("<button") && !without_script.contains("<input"), "{html}");
+    assert_eq!(without_script.matches("data-v").count(), 12, "only rates have values");
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("index.html");
+    std::fs::write(&page, html.replace("</body>", &format!("{TABLE_PROBE}</body>"))).expect("page");
+    let found = probe(browser, &page, 500);
+    let names = |of: &str| -> Vec<String> {
+        let names = found[of]["names"].as_array().expect("names").iter();
+        names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(found["focused"], serde_json::json!([true, true, true]));
+    assert_eq!(found["start"].as_array().map(Vec::len), Some(12));
+    // Rows without a price are last in either order.
+    assert_eq!(names("down")[..6], ["6.1", "6.4", "6.3", "6.5", "6.0", "6.2"]);
+    assert_eq!(names("up")[..6], ["6.0", "6.5", "6.3", "6.4", "6.1", "6.2"]);
+    assert_eq!(names("rate")[..4], ["6.9", "6.3", "6.6", "6.0"]);
+    assert_eq!(names("release")[9..], ["6.9", "6.10", "6.11"]);
+    assert_eq!(found["down"]["heads"], serde_json::json!([null, "descending", null]));
+    assert_eq!(found["up"]["heads"], serde_json::json!([null, "ascending", null]));
+    assert_eq!(found["release"]["heads"], serde_json::json!(["ascending", null, null]));
+    assert_eq!(names("some"), ["6.1", "6.10", "6.11"]);
+    assert_eq!(found["some"]["status"], "3 of 12 rows");
+    assert!(names("none").is_empty(), "{found}");
+    assert_eq!((names("all").len(), &found["all"]["status"]), (12, &serde_json::json!("")));
 }
