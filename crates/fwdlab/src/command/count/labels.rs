@@ -13,14 +13,7 @@ const SEPARATORS: [char; 3] = ['-', '+', '~'];
 pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
     let kernels: BTreeSet<(&str, &str)> = states.iter().map(kernel).collect();
     let kernels: Vec<(&str, &str)> = kernels.into_iter().collect();
-    let releases: Vec<&str> = kernels.iter().map(|(release, _)| *release).collect();
-    let version = |(release, build): &(&'a str, &'a str)| version(build).unwrap_or(release);
-    let versions: Vec<&str> = kernels.iter().map(version).collect();
-    let short = versions.iter().map(|version| upstream(version)).collect();
-    let are_distinct =
-        |names: &Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == kernels.len();
-    let names = [short, without_common_end(&versions)].into_iter().find(are_distinct);
-    let names = names.unwrap_or(releases);
+    let names = short_names(&kernels);
     let programs = programs(states);
     let short = |one: &'a State| {
         let at = kernels.iter().position(|other| *other == kernel(one)).unwrap_or(0);
@@ -51,6 +44,19 @@ pub(super) fn labels<'a>(states: &'a [State]) -> Vec<String> {
         format!("{unchanged} {}", programs[changes - 1])
     };
     states.iter().map(&mut label).collect()
+}
+
+/// A name for each release with its build: the version, else the release without the ending that all
+/// have in common, else the release.
+pub(in crate::command) fn short_names<'a>(kernels: &[(&'a str, &'a str)]) -> Vec<&'a str> {
+    let releases: Vec<&str> = kernels.iter().map(|(release, _)| *release).collect();
+    let version = |(release, build): &(&'a str, &'a str)| version(build).unwrap_or(release);
+    let versions: Vec<&str> = kernels.iter().map(version).collect();
+    let short = versions.iter().map(|version| upstream(version)).collect();
+    let are_distinct =
+        |names: &Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == kernels.len();
+    let names = [short, without_common_end(&versions)].into_iter().find(are_distinct);
+    names.unwrap_or(releases)
 }
 
 /// A short name for each change: its first word, or its number if first words are alike.

@@ -22,6 +22,7 @@ use crate::verdict::{self, FailOn};
 use anyhow::{Context, Result, anyhow};
 use findings::Findings;
 use fwdlab_vm::guest::CountOptions;
+pub(super) use labels::short_names;
 use state::State;
 use std::path::PathBuf;
 
