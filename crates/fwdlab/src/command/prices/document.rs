@@ -2,16 +2,29 @@
 
 use super::catalogue::Feature;
 use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope};
+use super::history::is_beyond_margin;
+use super::history_document;
 use crate::command::counted_guest::exact;
-use fwdlab_results::counts::{CountVerdict, Exact, FunctionDifference, NOT_TIME};
+use fwdlab_model::words::quote;
+use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
 use fwdlab_results::document::table::{Cell, Digits};
-use fwdlab_results::document::{Block, DetailLevel, Document, Remark, Table};
+use fwdlab_results::document::{Block, DetailLevel, Document, Inline, Remark, Table};
 use fwdlab_results::report::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Functions shown per feature.
 const FUNCTIONS: usize = 10;
+
+/// Meaning of a count, on pages.
+const METHOD: &str = "A count is the number of instructions that the unmodified kernel executes in \
+                      QEMU per packet, from driver to driver: the median of the bursts, without the \
+                      functions that the idle guest executes. It does not depend on the host or its \
+                      load, and explains a difference by functions. For a rate, measure with ";
+
+/// Meaning of the commands, on pages.
+const REPEATING: &str = "Each command repeats a row. It does not count again what is stored: give an \
+                         empty directory with ";
 
 /// The document: prices, slopes, absent features, and each feature by function.
 pub(super) fn document(findings: &Findings) -> Document<'_> {
@@ -20,15 +33,24 @@ pub(super) fn document(findings: &Findings) -> Document<'_> {
         blocks.push(Block::section("Cost of each further unit", vec![slopes(findings)]));
     }
     if findings.kernels.len() > 1 {
-        blocks.push(Block::section("Plain forwarding", vec![kernels(findings)]));
+        let figure = findings.history.as_ref().map(|of| history_document::figure(findings, of));
+        let plain = std::iter::once(kernels(findings)).chain(figure);
+        blocks.push(Block::section("Plain forwarding", plain.collect()));
+        blocks.extend(findings.history.as_ref().map(history_document::section));
         blocks.extend(changes(findings));
         let all = Block::section("All comparisons", vec![counted::verdicts(&findings.comparisons)]);
+        let all = if findings.history.is_some() { all.folded() } else { all };
         blocks.push(Block::Where(DetailLevel::Page, vec![all]));
     }
     blocks.extend(absent(findings));
     blocks.extend(doubts(findings));
-    let features = findings.features.iter().filter_map(|feature| details(findings, feature));
-    let features = Block::section("Features by function", features.collect());
+    let mut features = vec![
+        Block::text(Inline::from(METHOD).code("fwdlab run").text(".")),
+        Block::text(Inline::from(REPEATING).code("--out").text(".")),
+    ];
+    features.extend(findings.history.as_ref().and_then(history_document::legend));
+    features.extend(findings.features.iter().filter_map(|feature| details(findings, feature)));
+    let features = Block::section("Features by function", features);
     blocks.push(Block::Where(DetailLevel::Page, vec![features]));
     Document {
         title: "Prices of forwarding features, instructions per packet".to_owned(),
@@ -147,8 +169,12 @@ fn largest(functions: &[FunctionDifference]) -> Cell {
 
 /// Plain forwarding of each kernel.
 fn kernels(findings: &Findings) -> Block {
+    let are_short = findings.kernels.iter().any(|kernel| kernel.label != kernel.release);
     Table::of(&findings.kernels)
         .words("kernel", |kernel: &Kernel| Cell::text(kernel.label.as_str()))
+        .words("release", |kernel| Cell::text(kernel.release.as_str()))
+        .when(are_short)
+        .spare()
         .hidden("file", |kernel| Cell::text(kernel.file.as_str()))
         .numbers("instructions", |k| Cell::number(k.instructions, Digits::Decimals(1)))
         .numbers("range", |kernel| {
@@ -185,17 +211,13 @@ fn slopes(findings: &Findings) -> Block {
         .block()
 }
 
-/// True for a verdict by which the price differs by more than the margin.
-fn is_beyond_margin(exact: &Exact) -> bool {
-    let differs = matches!(exact.verdict, CountVerdict::Fewer | CountVerdict::More);
-    differs && exact.change.abs() > exact.margin
-}
-
-/// Features that became dearer or cheaper than in the first kernel.
+/// Features that became dearer or cheaper than in the first kernel; with a history, in the last one.
 fn changes(findings: &Findings) -> Option<Block> {
+    let last = findings.history.as_ref().map(|_| findings.kernels.len() - 1);
     let mut changed: Vec<_> = findings
         .comparisons
         .iter()
+        .filter(|compared| last.is_none_or(|last| compared.variant == last))
         .filter_map(|compared| Some((compared, exact(compared)?)))
         .filter(|(_, exact)| is_beyond_margin(exact))
         .collect();
@@ -214,10 +236,18 @@ fn changes(findings: &Findings) -> Option<Block> {
             exact.functions.as_ref().map_or(Cell::None, |found| largest(&found.differing))
         })
         .spare()
-        .set(|table| table.name = Some("changes"))
+        .set(|table| {
+            table.name = Some("changes");
+            table.brief = findings.history.is_some().then_some(history_document::BRIEF);
+            table.rest = history_document::REST;
+        })
         .block();
     let first = findings.kernels.first().map_or("", |kernel| kernel.label.as_str());
-    Some(Block::section(format!("Changed since {first}"), vec![table]))
+    let title = match last.and_then(|last| findings.kernels.get(last)) {
+        Some(last) => format!("Changed from {first} to {}", last.label),
+        None => format!("Changed since {first}"),
+    };
+    Some(Block::section(title, vec![table]))
 }
 
 /// Features that some kernels do not have, by reason.
@@ -293,8 +323,21 @@ fn details(findings: &Findings, feature: &FeaturePrices) -> Option<Block> {
         .numbers("difference", |f| signed(f.difference))
         .block();
     let text = format!("{} {price:+.1} in {}.", feature.question, kernel.label);
-    let blocks = vec![Block::text(text), Block::Preformatted(feature.set_up.clone() + "\n"), table];
+    let mut blocks =
+        vec![Block::text(text), Block::Preformatted(feature.set_up.clone() + "\n"), table];
+    let history = findings.history.as_ref();
+    blocks.extend(history.and_then(|of| history_document::picture(findings, of, feature)));
+    let command = repeat(findings, feature, kernel);
+    blocks.push(Block::text(Inline::from("How to repeat this row: ").code(command)));
     Some(Block::section(feature.name.clone(), blocks).folded())
+}
+
+/// The command that counts a feature in a kernel again.
+fn repeat(findings: &Findings, feature: &FeaturePrices, kernel: &Kernel) -> String {
+    let Findings { traffic, repeat, .. } = findings;
+    let kernels = repeat.kernels.clone().unwrap_or_else(|| quote(&kernel.file));
+    let options = &repeat.options;
+    format!("fwdlab prices {kernels} --only {}{options} {traffic}", quote(&feature.name))
 }
 
 /// The result in a sentence or two.
@@ -326,6 +369,7 @@ fn conclusion(findings: &Findings) -> String {
             dearer.len(),
             cheaper.len()
         );
+        text += &findings.history.as_ref().map_or(String::new(), history_document::sentence);
         let open = findings.comparisons.len() - answered().count();
         if open > 0 {
             text +=

@@ -1,7 +1,9 @@
 //! Prices: what each feature adds to plain forwarding, in each kernel, and comparisons of kernels.
 
 use super::catalogue::Feature;
+use super::history::History;
 use super::store::{Outcome, Plain, PriceList, total};
+use crate::command::count::short_names;
 use crate::command::counted_guest::Failed;
 use fwdlab_model::record::{Executed, ExecutedFunction};
 use fwdlab_results::counts::{Exact, FunctionDifference, Repetition, compare_executed};
@@ -23,15 +25,31 @@ pub(super) struct Findings {
     pub(super) slopes: Vec<Slope>,
     /// Each kernel with the first one: plain forwarding, then all features.
     pub(super) comparisons: Vec<Compared>,
+    /// Steps between adjacent kernels; `None` for fewer than three kernels.
+    #[serde(flatten)]
+    pub(super) history: Option<History>,
+    /// Arguments that count the same again.
+    #[serde(skip)]
+    pub(super) repeat: RepeatArguments,
     /// Kernels that could not be counted to the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) failed: Vec<Failed>,
 }
 
+/// Arguments of the command in addition to feature and traffic.
+#[derive(Default)]
+pub(super) struct RepeatArguments {
+    /// The kernels as given, if a file name alone does not boot one; `None` if it does.
+    pub(super) kernels: Option<String>,
+    /// Further options, each after a blank.
+    pub(super) options: String,
+}
+
 /// Plain forwarding of a kernel.
 #[derive(Serialize)]
 pub(super) struct Kernel {
-    /// Its release, or its file if two kernels have the same release.
+    /// Its release, of three or more kernels its version; its file if two kernels have the same
+    /// release.
     pub(super) label: String,
     pub(super) release: String,
     pub(super) file: String,
@@ -118,26 +136,36 @@ impl Findings {
             prices: lists.iter().map(|list| price(list, feature)).collect(),
         };
         let all: Vec<FeaturePrices> = features.iter().map(prices).collect();
+        let price = |feature: Option<usize>, at: usize| match feature {
+            Some(feature) => all[feature].prices[at].price(),
+            None => kernels[at].range.map(|_| kernels[at].instructions),
+        };
         Findings {
+            history: History::new((lists, &labels), features, margin, price),
             traffic: lists.first().map(|list| list.traffic.clone()).unwrap_or_default(),
             slopes: slopes(features, &all),
             comparisons: comparisons(lists, &labels, features, margin),
             kernels,
             features: all,
+            repeat: RepeatArguments::default(),
             failed: Vec::new(),
         }
     }
 }
 
-/// A distinct name for each kernel.
+/// A distinct name for each kernel: its release; the version of three or more kernels.
 fn labels(lists: &[PriceList]) -> Vec<String> {
     let releases: BTreeSet<&str> = lists.iter().map(|list| list.release.as_str()).collect();
-    let are_distinct = releases.len() == lists.len() && !releases.contains("");
-    let label = |list: &PriceList| match are_distinct {
-        true => list.release.clone(),
-        false => list.file.name.clone(),
+    if releases.len() < lists.len() || releases.contains("") {
+        return lists.iter().map(|list| list.file.name.clone()).collect();
+    }
+    let names: Vec<(&str, &str)> =
+        lists.iter().map(|list| (list.release.as_str(), list.build.as_str())).collect();
+    let names = match lists.len() {
+        ..=2 => names.into_iter().map(|(release, _)| release).collect(),
+        _ => short_names(&names),
     };
-    lists.iter().map(label).collect()
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn kernel(list: &PriceList, label: &str) -> Kernel {

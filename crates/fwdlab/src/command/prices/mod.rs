@@ -2,11 +2,15 @@
 //!
 //! A catalogue declares the features ([`catalogue`]). Each kernel boots as a guest of QEMU, which
 //! sets up one feature after the other and counts ([`mod@measure`]); counts are stored per kernel
-//! ([`store`]), and evaluated together ([`findings`], [`document`]).
+//! ([`store`]), and evaluated together ([`findings`], [`history`], [`document`]).
 
 mod catalogue;
 mod document;
 mod findings;
+mod history;
+mod history_document;
+#[cfg(test)]
+mod history_tests;
 mod measure;
 mod store;
 #[cfg(test)]
@@ -22,7 +26,8 @@ use crate::verdict;
 use anyhow::Result;
 pub(super) use catalogue::Feature;
 use document::FeatureList;
-use findings::Findings;
+use findings::{Findings, RepeatArguments};
+use fwdlab_model::words::quote;
 use fwdlab_packet::Family;
 use fwdlab_vm::guest::{CountOptions, System};
 pub(super) use measure::{Progress, measure};
@@ -40,6 +45,9 @@ pub(super) use store::{Outcome, Stored};
 /// plain forwarding in the same boot, over the functions that differ. After each feature, plain
 /// forwarding is counted again. Results are stored per kernel as they come in: the same command
 /// continues after an interruption, and counts only new or changed features.
+///
+/// Three or more kernels, in the order given, have a history: the steps of each price between
+/// adjacent kernels, with the functions that made them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -117,7 +125,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let failed = measure_all(arguments, &subjects, options, &features, &mut stored);
     let lists: Vec<PriceList> = stored.into_iter().map(|stored| stored.list).collect();
     let margin = arguments.judgement.margin();
-    let findings = Findings { failed, ..Findings::new(&lists, &features, margin) };
+    let findings = Findings {
+        failed,
+        repeat: repeat_arguments(arguments),
+        ..Findings::new(&lists, &features, margin)
+    };
     if let (true, Some(first)) = (lists.iter().all(|l| l.boots.is_empty()), findings.failed.first())
     {
         return Err(CliError::Environment(format!("{}: {}", first.kernel, first.why)).into());
@@ -128,6 +140,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         false if exit == Exit::Done => Exit::Environment,
         _ => exit,
     })
+}
+
+/// Arguments that are necessary to count one of the features again.
+fn repeat_arguments(arguments: &Arguments) -> RepeatArguments {
+    let quoted = |path: &PathBuf| quote(&path.to_string_lossy());
+    let option = |name: &str, path: &PathBuf| format!(" {name} {}", quoted(path));
+    let disks: Vec<String> = arguments.kernels.iter().map(quoted).collect();
+    let kernels = arguments.kernel.iter().map(|path| option("--kernel", path)).collect::<String>();
+    let catalogue = arguments.catalogue.as_ref().map(|path| option("--catalogue", path));
+    RepeatArguments {
+        kernels: (!kernels.is_empty()).then(|| disks.join(" ") + &kernels),
+        options: catalogue.unwrap_or_default(),
+    }
 }
 
 /// The system of all kernels.
