@@ -4,6 +4,7 @@ use super::catalogue::{self, Feature};
 use super::document::document;
 use super::findings::Findings;
 use super::history::{Change, PLAIN};
+use super::parquet;
 use super::store::{KernelFile, Outcome, Plain, PriceList};
 use fwdlab_model::record::{Executed, ExecutedFunction};
 use fwdlab_results::document::FORMS;
@@ -248,4 +249,22 @@ fn three_kernels_have_short_names_and_one_table_of_changes() {
     assert!(markdown.contains(command), "{markdown}");
     let pair = Findings::new(&lists[..2], &features(), 0.02);
     assert_eq!(pair.kernels[0].label, "6.1.0-40-cloud-amd64");
+}
+
+#[test]
+fn parquet_files_contain_each_count_function_and_step() {
+    let without = Costs { vlan: None, ..COSTS };
+    let found = findings(&[COSTS, without, Costs { vlan: Some(300.0), ..COSTS }]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().join("new");
+    parquet::write(&directory, &found).unwrap();
+    let read = |name: &str| parquet::read(&directory, name).unwrap();
+    // Plain forwarding and two features of three kernels.
+    let prices = read("prices");
+    assert_eq!(prices.rows(), 9);
+    let text = format!("{prices:?}");
+    assert!(text.contains("1720.0") && text.contains("[220.0, "), "{text}");
+    // Two functions of the tag in two kernels, three of the short path in three.
+    assert_eq!(read("functions").rows(), 13);
+    assert_eq!(read("steps").rows(), found.history.unwrap().steps.len());
 }

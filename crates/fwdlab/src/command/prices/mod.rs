@@ -12,6 +12,7 @@ mod history_document;
 #[cfg(test)]
 mod history_tests;
 mod measure;
+mod parquet;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,9 @@ pub(crate) struct Arguments {
     /// Directory of the stored counts
     #[arg(long, value_name = "DIRECTORY", default_value = "results/prices")]
     out: PathBuf,
+    /// Directory for the counts, functions and steps as Parquet files
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "list")]
+    parquet: Option<PathBuf>,
     /// Number of kernels to count at the same time [default: the number of CPUs]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -133,6 +137,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     if let (true, Some(first)) = (lists.iter().all(|l| l.boots.is_empty()), findings.failed.first())
     {
         return Err(CliError::Environment(format!("{}: {}", first.kernel, first.why)).into());
+    }
+    if let Some(directory) = &arguments.parquet {
+        parquet::write(directory, &findings)?;
     }
     arguments.form.print(&document::document(&findings))?;
     let exit = verdict::exit_of(findings.comparisons.iter(), arguments.judgement.fail_on);
