@@ -29,8 +29,18 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ethtool", "ethtool"),
     ("sshd", "openssh-server"),
 ];
-/// Further programs of features, which the guest gets if this machine has them.
-const OPTIONAL: [&str; 2] = ["bridge", "tc"];
+/// Further programs of features, which the guest gets if this machine has them, and their packages.
+const OPTIONAL: [(&str, &str); 5] = [
+    ("bridge", "iproute2"),
+    ("tc", "iproute2"),
+    ("wg", "wireguard-tools"),
+    ("ovs-dpctl", "openvswitch-switch"),
+    ("xtables-legacy-multi", "iptables"),
+];
+/// The part of iptables that decides on plain targets (Debian, Fedora, Arch).
+const XTABLES_PART: &str = "libxt_standard.so";
+const XTABLES_PARTS: [&str; 3] =
+    ["/usr/lib/x86_64-linux-gnu/xtables", "/usr/lib64/xtables", "/usr/lib/xtables"];
 /// Directories of the programs that sshd executes: `sshd-session` since OpenSSH 9.8 and
 /// `sshd-auth` since 10.0 (Debian, Fedora, Arch, OpenSSH's own default).
 const SSHD_PARTS: [&str; 4] =
@@ -39,11 +49,15 @@ const SSHD_PARTS: [&str; 4] =
 const FIREWALL: [&str; 5] = ["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet"];
 /// Beginnings of the names of modules that are loaded when a command or a ruleset needs them: chains
 /// and expressions of nftables, address translation, flow tables, loggers and connection tracking
-/// helpers; virtual interfaces and tunnels; queueing disciplines, filters and actions; IPsec with
-/// AES-GCM.
-const REQUESTED: [&str; 37] = [
+/// helpers; iptables; virtual interfaces and tunnels; Open vSwitch; queueing disciplines, filters and
+/// actions; IPsec with AES-GCM.
+const REQUESTED: [&str; 44] = [
     "nft_",
     "nf_",
+    "ip_tables",
+    "ip6_tables",
+    "iptable_",
+    "ip6table_",
     "8021q",
     "bonding",
     "bridge",
@@ -55,14 +69,17 @@ const REQUESTED: [&str; 37] = [
     "ip_tunnel",
     "ip_vs",
     "ipip",
+    "macsec",
     "macvlan",
     "mpls_",
+    "openvswitch",
     "sit",
     "tunnel4",
     "udp_tunnel",
     "veth",
     "vrf",
     "vxlan",
+    "wireguard",
     "act_",
     "cls_",
     "em_",
@@ -143,9 +160,12 @@ impl Guest<'_> {
             initrd.program(program, package)?;
         }
         if self.features {
-            // Some distributions have packages without them; only a few features need them.
-            for program in OPTIONAL.iter().filter(|name| tool::find(name).is_some()) {
-                initrd.program(program, "iproute2")?;
+            // Only a few features need them; a feature without its program has no price.
+            let part = XTABLES_PARTS.map(|directory| format!("{directory}/{XTABLES_PART}"));
+            let parts = part.iter().map(|part| (part.as_str(), "iptables"));
+            let all = OPTIONAL.into_iter().chain(parts);
+            for (program, package) in all.filter(|(name, _)| tool::find(name).is_some()) {
+                initrd.program(program, package)?;
             }
         }
         for part in parts_of_sshd(&SSHD_PARTS) {
