@@ -200,7 +200,9 @@ fn of_testbed(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     Some(match cause.downcast_ref::<VmError>()? {
         VmError::Kernel { .. } | VmError::File { .. } => Exit::Mistake,
-        VmError::Counts(_) | VmError::ForwardsNothing => Exit::Untrustworthy,
+        VmError::Counts(_) | VmError::ForwardsNothing | VmError::Unanswered { .. } => {
+            Exit::Untrustworthy
+        }
         _ => Exit::Environment,
     })
 }

@@ -86,6 +86,17 @@ pub enum VmError {
          what the change does to forwarding"
     )]
     ForwardsNothing,
+    /// Too few answers of flows came out of the guest.
+    #[error(
+        "counts: the guest let {passed} of {sent} answers through\n  next step: see that it forwards \
+         from the receiver to the sender"
+    )]
+    Unanswered {
+        /// Number of answers that came out.
+        passed: usize,
+        /// Number of answers sent.
+        sent: usize,
+    },
     /// The counts are invalid.
     #[error("counts: {0}")]
     Counts(String),

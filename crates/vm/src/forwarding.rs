@@ -255,11 +255,7 @@ impl Traffic {
         // A flow that is not answered has no established state.
         match passed * 10 >= answers.len() * 9 && passed > 0 {
             true => Ok(()),
-            false => Err(VmError::Counts(format!(
-                "the guest let {passed} of {} answers through\n  next step: see that it forwards \
-                 from the receiver to the sender",
-                answers.len()
-            ))),
+            false => Err(VmError::Unanswered { passed, sent: answers.len() }),
         }
     }
 

@@ -70,6 +70,57 @@ pub(in crate::command) struct Feature {
     pub(super) answers: bool,
 }
 
+/// Two features that are set up together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// The pair as a feature.
+    pub(super) both: Feature,
+    /// Indices of its parts among the features; the first one is set up first.
+    pub(super) parts: [usize; 2],
+}
+
+impl Pair {
+    /// Sets `a` up, then `b`, and removes them in reverse order.
+    fn new(features: &[Feature], parts: [usize; 2]) -> Pair {
+        let [a, b] = parts.map(|at| &features[at]);
+        let commands = |of: [(&Feature, &str); 2]| {
+            let one = |(feature, text): (&Feature, &str)| {
+                format!("N='{}'\n{}\n", feature.value, text.trim())
+            };
+            of.map(one).concat()
+        };
+        let name = format!("{} + {}", a.name, b.name);
+        let both = Feature {
+            base: name.clone(),
+            value: String::new(),
+            group: "Pairs".to_owned(),
+            question: format!("What do {} and {} cost together?", a.name, b.name),
+            set_up: commands([(a, &a.set_up), (b, &b.set_up)]),
+            undo: commands([(b, &b.undo), (a, &a.undo)]),
+            families: Vec::new(),
+            encrypts: a.encrypts || b.encrypts,
+            answers: a.answers || b.answers,
+            name,
+        };
+        Pair { both, parts }
+    }
+}
+
+/// Pairs of different features. Two values of one feature are no pair, and encrypted packets can't
+/// be answered.
+pub(super) fn pairs(features: &[Feature]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (a, first) in features.iter().enumerate() {
+        for (b, second) in features.iter().enumerate().skip(a + 1) {
+            if first.base != second.base {
+                pairs.push(Pair::new(features, [a, b]));
+            }
+        }
+    }
+    pairs.retain(|pair| !(pair.both.encrypts && pair.both.answers));
+    pairs
+}
+
 impl Feature {
     /// The user's question about this value.
     pub(super) fn question(&self) -> String {
@@ -269,6 +320,23 @@ undo = "untag"
         let command = features[1].set_up(Family::Inet, ["eth1", "eth2"]);
         assert!(command.starts_with("N='10' IN=eth1 OUT=eth2 FAMILY=inet IP"), "{command}");
         assert!(command.ends_with("OTHER=203.0.113.\nset -e\nadd $N"), "{command}");
+    }
+
+    #[test]
+    fn pairs_are_of_different_features_and_undone_in_reverse() {
+        let features = read(TWO, "x").unwrap();
+        let pairs = pairs(&features);
+        let names: Vec<&str> = pairs.iter().map(|pair| pair.both.name.as_str()).collect();
+        assert_eq!(names, ["rules 1 + vlan", "rules 10 + vlan"]);
+        let Pair { both, parts } = &pairs[1];
+        assert_eq!(*parts, [1, 2]);
+        assert!(both.set_up(Family::Inet, ["a", "b"]).ends_with("N='10'\nadd $N\nN=''\ntag"));
+        assert!(both.undo(Family::Inet, ["a", "b"]).ends_with("N=''\nuntag\nN='10'\nflush\n:"));
+        let encrypted =
+            read(&TWO.replace("\nset_up = \"tag\"", "\nencrypts = true\nset_up = 'x'"), "x");
+        let mut encrypted = encrypted.unwrap();
+        encrypted[0].answers = true;
+        assert_eq!(super::pairs(&encrypted).len(), 1, "the answered one is left out");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::catalogue::Feature;
 use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope};
 use super::history::is_beyond_margin;
-use super::history_document;
+use super::history_document::{self, functions as named};
+use super::interactions::{Additivity, Interaction};
 use crate::command::counted_guest::exact;
 use fwdlab_model::words::quote;
 use fwdlab_results::counts::{FunctionDifference, NOT_TIME};
@@ -41,6 +42,9 @@ pub(super) fn document(findings: &Findings) -> Document<'_> {
         let all = Block::section("All comparisons", vec![counted::verdicts(&findings.comparisons)]);
         let all = if findings.history.is_some() { all.folded() } else { all };
         blocks.push(Block::Where(DetailLevel::Page, vec![all]));
+    }
+    if !findings.interactions.is_empty() {
+        blocks.push(Block::section("Pairs of features", interactions(findings)));
     }
     blocks.extend(absent(findings));
     blocks.extend(doubts(findings));
@@ -209,6 +213,62 @@ fn slopes(findings: &Findings) -> Block {
             table.in_panels = true;
         })
         .block()
+}
+
+/// Pairs, the largest interaction first.
+fn interactions(findings: &Findings) -> Vec<Block> {
+    let counted = |interaction: &Interaction| match &interaction.result {
+        Additivity::Counted { difference, .. } => difference.abs(),
+        _ => -1.0,
+    };
+    let mut rows: Vec<&Interaction> = findings.interactions.iter().collect();
+    rows.sort_by(|a, b| counted(b).total_cmp(&counted(a)));
+    let of = |get: fn(&Additivity) -> Cell| move |row: &&Interaction| get(&row.result);
+    let table = Table::of(&rows)
+        .words("first", |row: &&Interaction| Cell::text(row.first.as_str()))
+        .words("second", |row| Cell::text(row.second.as_str()))
+        .words("kernel", |row| Cell::text(row.kernel.as_str()))
+        .when(findings.kernels.len() > 1)
+        .words("verdict", |row| match &row.result {
+            Additivity::Counted { verdict, .. } => Cell::text(verdict.name()),
+            Additivity::Absent { .. } => Cell::text("-"),
+            Additivity::Missing => Cell::text("not counted"),
+        })
+        .numbers(
+            "sum",
+            of(|result| match result {
+                Additivity::Counted { sum, .. } => signed(*sum),
+                _ => Cell::None,
+            }),
+        )
+        .numbers(
+            "together",
+            of(|result| match result {
+                Additivity::Counted { together, .. } => signed(*together),
+                _ => Cell::None,
+            }),
+        )
+        .numbers(
+            "difference",
+            of(|result| match result {
+                Additivity::Counted { difference, .. } => signed(*difference),
+                _ => Cell::None,
+            }),
+        )
+        .words(
+            "functions",
+            of(|result| match result {
+                Additivity::Counted { functions, .. } => Cell::text(named(functions)),
+                Additivity::Absent { why } => Cell::text(why.as_str()),
+                Additivity::Missing => Cell::None,
+            }),
+        )
+        .spare()
+        .set(|table| table.name = Some("interactions"))
+        .block();
+    let text = "The price of both together, in comparison with the sum of both prices. The second one \
+                is set up after the first one, and may replace it.";
+    vec![Block::text(text), table]
 }
 
 /// Features that became dearer or cheaper than in the first kernel; with a history, in the last one.

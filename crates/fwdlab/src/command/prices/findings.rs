@@ -1,7 +1,8 @@
 //! Prices: what each feature adds to plain forwarding, in each kernel, and comparisons of kernels.
 
-use super::catalogue::Feature;
+use super::catalogue::{Feature, Pair};
 use super::history::History;
+use super::interactions::{Interaction, interactions};
 use super::store::{Outcome, Plain, PriceList, total};
 use crate::command::count::short_names;
 use crate::command::counted_guest::Failed;
@@ -28,6 +29,9 @@ pub(super) struct Findings {
     /// Steps between adjacent kernels; `None` for fewer than three kernels.
     #[serde(flatten)]
     pub(super) history: Option<History>,
+    /// Pairs of features.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) interactions: Vec<Interaction>,
     /// Arguments that count the same again.
     #[serde(skip)]
     pub(super) repeat: RepeatArguments,
@@ -120,11 +124,17 @@ pub(super) struct Slope {
 
 impl Findings {
     /// Evaluates the lists of kernels for these features.
-    pub(super) fn new(lists: &[PriceList], features: &[Feature], margin: f64) -> Findings {
+    pub(super) fn new(
+        lists: &[PriceList],
+        features: &[Feature],
+        pairs: &[Pair],
+        margin: f64,
+    ) -> Findings {
         let labels = labels(lists);
         let kernel = |(list, label): (&PriceList, &String)| {
             let mut kernel = kernel(list, label);
-            kernel.traces.retain(|name| features.iter().any(|feature| feature.name == *name));
+            let mut counted = features.iter().chain(pairs.iter().map(|pair| &pair.both));
+            kernel.traces.retain(|name| counted.any(|feature| feature.name == *name));
             kernel
         };
         let kernels: Vec<Kernel> = lists.iter().zip(&labels).map(kernel).collect();
@@ -133,15 +143,17 @@ impl Findings {
             group: feature.group.clone(),
             question: feature.question(),
             set_up: feature.set_up.trim().to_owned(),
-            prices: lists.iter().map(|list| price(list, feature)).collect(),
+            prices: lists.iter().map(|list| price_in(list, feature)).collect(),
         };
         let all: Vec<FeaturePrices> = features.iter().map(prices).collect();
         let price = |feature: Option<usize>, at: usize| match feature {
             Some(feature) => all[feature].prices[at].price(),
             None => kernels[at].range.map(|_| kernels[at].instructions),
         };
+        let price_of = |list: &PriceList, feature: &Feature| price_in(list, feature).price();
         Findings {
             history: History::new((lists, &labels), features, margin, price),
+            interactions: interactions((lists, &labels), features, pairs, margin, price_of),
             traffic: lists.first().map(|list| list.traffic.clone()).unwrap_or_default(),
             slopes: slopes(features, &all),
             comparisons: comparisons(lists, &labels, features, margin),
@@ -197,7 +209,7 @@ fn counts<'l>(list: &'l PriceList, feature: &Feature) -> Option<(&'l Executed, &
     }
 }
 
-fn price(list: &PriceList, feature: &Feature) -> Price {
+fn price_in(list: &PriceList, feature: &Feature) -> Price {
     let Some(row) = list.row(feature) else { return Price::Missing };
     match (&row.outcome, counts(list, feature)) {
         (Outcome::Counted { executed, sent, lost, .. }, Some((plain, _))) => {

@@ -289,20 +289,25 @@ fn judge<'l>(before: Sides<'l>, after: Sides<'l>, margin: f64) -> Judged {
         return Judged::Within;
     }
     let of_price = exact.difference / before.price.abs();
-    let differing = exact.functions.as_ref().map_or(&[][..], |found| &found.differing);
-    let part = |function: &FunctionDifference| Contribution {
-        name: function.name.clone(),
-        subsystem: function.subsystem.clone(),
-        difference: function.difference,
-    };
     Judged::Step(Difference {
         before: before.price,
         after: after.price,
         difference: exact.difference,
         change: exact.change,
         of_price: (common.is_some() && before.price.abs() >= 1.0).then_some(of_price),
-        functions: differing.iter().take(FUNCTIONS).map(part).collect(),
+        functions: contributions(&exact),
     })
+}
+
+/// Functions with the largest differences.
+pub(super) fn contributions(exact: &Exact) -> Vec<Contribution> {
+    let differing = exact.functions.as_ref().map_or(&[][..], |found| &found.differing);
+    let part = |function: &FunctionDifference| Contribution {
+        name: function.name.clone(),
+        subsystem: function.subsystem.clone(),
+        difference: function.difference,
+    };
+    differing.iter().take(FUNCTIONS).map(part).collect()
 }
 
 /// True for a verdict by which the count differs by more than the margin.
@@ -313,7 +318,7 @@ pub(super) fn is_beyond_margin(exact: &Exact) -> bool {
 
 /// Counts with a feature on top of plain forwarding as in `common`: each burst minus the burst of
 /// `plain`, plus the median of `common`. The scatter of both counts remains.
-fn with_plain_of(common: &Executed, executed: &Executed, plain: &Executed) -> Executed {
+pub(super) fn with_plain_of(common: &Executed, executed: &Executed, plain: &Executed) -> Executed {
     fn by_name(executed: &Executed) -> BTreeMap<&str, &ExecutedFunction> {
         executed.functions.iter().map(|function| (function.name.as_str(), function)).collect()
     }

@@ -63,12 +63,19 @@ fn steps(history: &History) -> Block {
         .about("in relation to all instructions of a packet in the older kernel")
         .numbers("of the price", of(|found| Cell::number(found.of_price, Digits::Signed(1))))
         .spare()
-        .words("functions", |step| match (step.difference(), step.why()) {
-            (Some(found), _) => Cell::text(functions(&found.functions)),
+        .words("most of it in", |step| match (step.difference(), step.why()) {
+            (Some(found), _) => {
+                Cell::text(functions(&found.functions[..found.functions.len().min(1)]))
+            }
             (None, Some(why)) => Cell::Values(why.into(), vec![Value::Null, why.into()]),
             (None, None) => Cell::None,
         })
-        .keys(&["functions", "reason"])
+        .keys(&["most_of_it_in", "reason"])
+        .words(
+            "also in",
+            of(|found| Cell::text(functions(found.functions.get(1..).unwrap_or_default()))),
+        )
+        .spare()
         .set(|table| {
             table.name = Some("steps");
             table.brief = Some(BRIEF);
@@ -78,7 +85,7 @@ fn steps(history: &History) -> Block {
 }
 
 /// Functions with signed instructions: `nft_do_chain +20.0, kfree -3.1`.
-fn functions(parts: &[Contribution]) -> String {
+pub(super) fn functions(parts: &[Contribution]) -> String {
     let part = |part: &Contribution| format!("{} {:+.1}", part.name, part.difference);
     parts.iter().map(part).collect::<Vec<String>>().join(", ")
 }

@@ -87,7 +87,7 @@ fn lists(kernels: &[Costs]) -> Vec<PriceList> {
 }
 
 fn findings(kernels: &[Costs]) -> Findings {
-    Findings::new(&lists(kernels), &features(), 0.02)
+    Findings::new(&lists(kernels), &features(), &[], 0.02)
 }
 
 /// Each step as `FEATURE FROM TO KIND DIFFERENCE`.
@@ -143,7 +143,7 @@ fn step_of_a_feature_is_the_difference_of_its_price() {
     assert_eq!(ranges(&found), [("6.0", "6.1", 2)]);
     // 60 of 1720 instructions are less than 5 %.
     let lists = lists(&[COSTS, COSTS, dearer]);
-    let found = Findings::new(&lists, &features(), 0.05);
+    let found = Findings::new(&lists, &features(), &[], 0.05);
     assert!(found.history.unwrap().of("vlan").next().is_none());
 }
 
@@ -162,7 +162,7 @@ fn scatter_of_plain_forwarding_hides_a_step() {
     };
     plain.functions[0].bursts.reverse();
     lists[1].add(&features()[0], Outcome::Counted { plain, executed, sent: 300, lost: 0 });
-    let found = Findings::new(&lists, &features(), 0.02);
+    let found = Findings::new(&lists, &features(), &[], 0.02);
     assert!(!steps(&found).contains(&"vlan 6.0 6.1 step +60".to_owned()), "{:?}", steps(&found));
     assert!(found.history.unwrap().inconclusive_steps > 0);
 }
@@ -188,7 +188,7 @@ fn absent_feature_is_a_dash_with_its_reason() {
     assert_eq!(steps(&found), expected);
     assert_eq!(ranges(&found), [("6.1", "6.2", 2), ("6.3", "6.4", 2)]);
     let csv = rendered(&found, "csv");
-    let line = "vlan,6.0,6.1,lost,,,,,,,Unknown device type";
+    let line = "vlan,6.0,6.1,lost,,,,,,,Unknown device type,";
     assert!(csv.lines().any(|found| found == line), "{csv}");
     assert!(csv.contains("vlan,6.0,6.3,step,220,320,100,"), "{csv}");
     let json: serde_json::Value = serde_json::from_str(&rendered(&found, "json")).unwrap();
@@ -201,7 +201,7 @@ fn absent_feature_is_a_dash_with_its_reason() {
     let mut lists = lists(&[COSTS; 5]);
     lists[2].boots.clear();
     lists[3].features.clear();
-    let found = Findings::new(&lists, &features(), 0.02);
+    let found = Findings::new(&lists, &features(), &[], 0.02);
     assert_eq!(steps(&found), Vec::<String>::new());
     assert_eq!(ranges(&found), [("6.0", "6.1", 2), ("6.3", "6.4", 2)]);
 }
@@ -232,7 +232,7 @@ fn three_kernels_have_short_names_and_one_table_of_changes() {
         list.release = format!("6.1.0-4{at}-cloud-amd64");
         list.build = format!("#1 SMP PREEMPT_DYNAMIC Debian 6.1.19{at}-1 (2026-09-30)");
     }
-    let mut found = Findings::new(&lists, &features(), 0.02);
+    let mut found = Findings::new(&lists, &features(), &[], 0.02);
     let names: Vec<&str> = found.kernels.iter().map(|kernel| kernel.label.as_str()).collect();
     assert_eq!(names, ["6.1.190", "6.1.191", "6.1.192"]);
     let csv = rendered(&found, "csv");
@@ -247,7 +247,7 @@ fn three_kernels_have_short_names_and_one_table_of_changes() {
     let command = "fwdlab prices disk.qcow2 --kernel 'my kernel' --only vlan --catalogue mine.toml \
                    --family inet --frame-size 64";
     assert!(markdown.contains(command), "{markdown}");
-    let pair = Findings::new(&lists[..2], &features(), 0.02);
+    let pair = Findings::new(&lists[..2], &features(), &[], 0.02);
     assert_eq!(pair.kernels[0].label, "6.1.0-40-cloud-amd64");
 }
 

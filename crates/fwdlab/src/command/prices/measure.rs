@@ -126,8 +126,10 @@ fn in_one_boot(
             }
             Err(error) => {
                 let is_last = stored.add_failure(feature, why(&error));
-                let is_stopped =
-                    matches!(error.downcast_ref::<VmError>(), Some(VmError::ForwardsNothing));
+                let is_stopped = matches!(
+                    error.downcast_ref::<VmError>(),
+                    Some(VmError::ForwardsNothing | VmError::Unanswered { .. })
+                );
                 if is_last && is_stopped {
                     stored.add(feature, Outcome::Absent { why: why(&error) });
                 }

@@ -2,7 +2,7 @@
 //!
 //! A catalogue declares the features ([`catalogue`]). Each kernel boots as a guest of QEMU, which
 //! sets up one feature after the other and counts ([`mod@measure`]); counts are stored per kernel
-//! ([`store`]), and evaluated together ([`findings`], [`history`], [`document`]).
+//! ([`store`]), and evaluated together ([`findings`], [`history`], [`mod@interactions`], [`document`]).
 
 mod catalogue;
 mod document;
@@ -11,6 +11,7 @@ mod history;
 mod history_document;
 #[cfg(test)]
 mod history_tests;
+mod interactions;
 mod measure;
 mod parquet;
 mod store;
@@ -56,6 +57,7 @@ Examples:
   fwdlab prices old.deb new.deb --only nftables       a group, in two kernels
   fwdlab prices new.deb --only 'nft-rules 100' --only vxlan
   fwdlab prices kernels --format html > prices.html   all packages in a directory
+  fwdlab prices new.deb --only conntrack --only vlan --only qdisc --pairs
   fwdlab prices old.deb mine --fail-on worse          in a CI
   fwdlab prices --list                                the features
   fwdlab prices mine --catalogue mine.toml            own features
@@ -76,6 +78,9 @@ pub(crate) struct Arguments {
     /// Count only this feature (`nft-rules`, `nft-rules 100`) or group; may be given several times
     #[arg(long, value_name = "FEATURE")]
     only: Vec<String>,
+    /// Also count each pair of the selected features: which are not additive
+    #[arg(long, requires = "only", conflicts_with = "list")]
+    pairs: bool,
     /// File with the features, in place of the built-in catalogue
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
@@ -107,6 +112,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let cache = counted_guest::prepare()?;
     let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
     let features = features(arguments, system(&subjects)?)?;
+    let pairs = if arguments.pairs { catalogue::pairs(&features) } else { Vec::new() };
+    if arguments.pairs && pairs.is_empty() {
+        return Err(CliError::Mistake(
+            "--pairs: no two of the selected features can be set up together\n  next step: select \
+             more with --only; encrypted packets can't be answered"
+                .to_owned(),
+        )
+        .into());
+    }
     if arguments.judgement.fail_on.is_some() && subjects.len() < 2 {
         return Err(CliError::Mistake(
             "--fail-on compares kernels, and only one is given\n  next step: give the baseline \
@@ -126,13 +140,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     let also = CountOptions::default();
     let options = GuestOptions { nic: arguments.traffic.nic, also, features: true, cache: &cache };
-    let failed = measure_all(arguments, &subjects, options, &features, &mut stored);
+    let all = [features.clone(), pairs.iter().map(|pair| pair.both.clone()).collect()].concat();
+    let failed = measure_all(arguments, &subjects, options, &all, &mut stored);
     let lists: Vec<PriceList> = stored.into_iter().map(|stored| stored.list).collect();
     let margin = arguments.judgement.margin();
     let findings = Findings {
         failed,
         repeat: repeat_arguments(arguments),
-        ..Findings::new(&lists, &features, margin)
+        ..Findings::new(&lists, &features, &pairs, margin)
     };
     if let (true, Some(first)) = (lists.iter().all(|l| l.boots.is_empty()), findings.failed.first())
     {

@@ -73,7 +73,7 @@ fn rendered(document: &Document<'_>, form: &str) -> String {
 
 #[test]
 fn prices_and_slopes_are_the_known_ones() {
-    let found = Findings::new(&[list("6.1", 1000.0)], &features(), 0.02);
+    let found = Findings::new(&[list("6.1", 1000.0)], &features(), &[], 0.02);
     let prices: Vec<Option<f64>> = found.features.iter().map(|f| f.prices[0].price()).collect();
     assert_eq!(prices, [Some(60.0), Some(150.0), Some(1050.0), None]);
     let [slope] = found.slopes.as_slice() else { panic!("one feature has sizes") };
@@ -92,7 +92,7 @@ fn prices_and_slopes_are_the_known_ones() {
 #[test]
 fn comparisons_of_kernels_are_tests_in_ktap() {
     let lists = [list("6.1", 1000.0), list("6.2", 1100.0)];
-    let found = Findings::new(&lists, &features(), 0.02);
+    let found = Findings::new(&lists, &features(), &[], 0.02);
     let ktap = rendered(&document(&found), "ktap");
     assert!(ktap.contains(&format!("1..{}\n", found.comparisons.len())), "{ktap}");
     assert!(ktap.lines().any(|line| line.starts_with("not ok 1 6.2")), "{ktap}");
@@ -117,20 +117,20 @@ fn price_contains_functions_that_were_background() {
     else {
         panic!("it was counted")
     };
-    let found = Findings::new(&[list.clone()], &features(), 0.02);
+    let found = Findings::new(&[list.clone()], &features(), &[], 0.02);
     assert_eq!(found.features[3].prices[0].price(), Some(39.0));
     // One outlier of five bursts does not hide a difference of 20.
     plain.functions[0].bursts = vec![1000.0; 5];
     executed.functions[0].bursts = vec![1020.0, 1020.0, 1020.0, 1020.0, 990.0];
     list.add(feature, Outcome::Counted { plain, executed, sent: 300, lost: 0 });
-    let found = Findings::new(&[list], &features(), 0.02);
+    let found = Findings::new(&[list], &features(), &[], 0.02);
     assert_eq!(found.features[3].prices[0].price(), Some(59.0));
 }
 
 #[test]
 fn kernels_are_compared_with_the_first() {
     let lists = [list("6.1", 1000.0), list("6.2", 1100.0)];
-    let found = Findings::new(&lists, &features(), 0.05);
+    let found = Findings::new(&lists, &features(), &[], 0.05);
     // Plain forwarding and three features that both kernels have.
     assert_eq!(found.comparisons.len(), 4);
     let text = rendered(&document(&found), "text");
@@ -142,7 +142,7 @@ fn kernels_are_compared_with_the_first() {
     let mut lists = lists;
     let why = "Unknown device type".to_owned();
     lists[1].add(&features()[2], Outcome::Absent { why });
-    let found = Findings::new(&lists, &features(), 0.05);
+    let found = Findings::new(&lists, &features(), &[], 0.05);
     let answers: Vec<bool> = found.comparisons.iter().map(|c| c.outcome.is_answered()).collect();
     assert_eq!(answers, [true, true, true, false]);
 }
@@ -153,7 +153,7 @@ fn traces_and_uncounted_features_are_reported() {
     let boot = &mut dirty.boots[0];
     assert!(!boot.check(&features()[1], &executed(&[("ip_forward", 1200.0)])));
     dirty.features.remove("vlan");
-    let found = Findings::new(&[dirty], &features(), 0.02);
+    let found = Findings::new(&[dirty], &features(), &[], 0.02);
     assert_eq!(found.kernels[0].traces, ["rules 10"]);
     assert_eq!(found.kernels[0].range, Some((1000.0, 1001.0)));
     let text = rendered(&document(&found), "text");
