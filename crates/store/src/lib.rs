@@ -39,6 +39,7 @@ pub use import::{
     Document, DocumentKind, Group, Import, ImportMetadata, Source, Status, UnpatchedGroup,
     UnpatchedSet,
 };
+pub use lock::WriterLock;
 pub use merge::{MergeError, Merged, merge, merge_anew};
 pub use overview::Overview;
 pub use profile::{ASKED, StoredProfile};
@@ -49,7 +50,7 @@ pub use write::kind_of;
 use fwdlab_model::Plan;
 use fwdlab_model::record::Environment;
 use fwdlab_model::settings::TestbedKind;
-use lock::{WriterLock, with_suffix};
+use lock::with_suffix;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

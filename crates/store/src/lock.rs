@@ -11,14 +11,17 @@ use std::path::{Path, PathBuf};
 
 /// The lock of a store that is open for writing.
 #[derive(Debug)]
-pub(super) struct WriterLock {
+pub struct WriterLock {
     file: File,
     path: PathBuf,
 }
 
 impl WriterLock {
     /// As [`WriterLock::acquire`], and creates the store's directory if it doesn't exist.
-    pub(super) fn acquire_with_directory(store: &Path) -> Result<WriterLock, StoreError> {
+    ///
+    /// # Errors
+    /// If another process has the lock, or the lock file can't be written.
+    pub fn acquire_with_directory(store: &Path) -> Result<WriterLock, StoreError> {
         if let Some(directory) = store.parent() {
             std::fs::create_dir_all(directory).map_err(|source| not_writable(store, &source))?;
         }

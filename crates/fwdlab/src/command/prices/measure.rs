@@ -47,12 +47,13 @@ impl Progress {
     }
 }
 
-/// Counts plain forwarding of a kernel and the features that its list lacks, and stores each. A guest that died, or does
-/// not forward as before after a feature was removed, is replaced with a new one. A feature that
+/// Counts plain forwarding of a kernel and the features that its list lacks, and stores each. A guest
+/// that died, or does not forward as before after a feature was removed, is replaced with a new one. A feature that
 /// could not be counted is tried a second time.
 ///
 /// # Errors
-/// If a guest doesn't boot or forward plainly, or a result can't be stored.
+/// If a guest doesn't boot or forward plainly, a result can't be stored, or another process counts
+/// this kernel.
 pub(in crate::command) fn measure(
     subject: &Subject,
     options: GuestOptions<'_>,
@@ -61,6 +62,10 @@ pub(in crate::command) fn measure(
     stored: &mut Stored,
     progress: &Progress,
 ) -> Result<()> {
+    if stored.missing(features).is_empty() && !stored.list.boots.is_empty() {
+        return Ok(());
+    }
+    let _lock = stored.lock()?;
     let mut has_failed = false;
     loop {
         let missing = stored.missing(features);

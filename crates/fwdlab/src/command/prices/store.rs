@@ -7,6 +7,7 @@ use crate::error::CliError;
 use anyhow::{Context, Result};
 use fwdlab_model::record::Executed;
 use fwdlab_results::counts::Foreground;
+use fwdlab_results::store::WriterLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -197,6 +198,18 @@ impl Stored {
             .into());
         }
         Ok(Stored::new(path, list))
+    }
+
+    /// Locks the list against other processes, and reads it again: another process may have written
+    /// to it.
+    ///
+    /// # Errors
+    /// If another process counts this kernel, or the file can't be read.
+    pub(super) fn lock(&mut self) -> Result<WriterLock> {
+        let lock = WriterLock::acquire_with_directory(&self.path)?;
+        let PriceList { file, traffic, .. } = self.list.clone();
+        self.list = Stored::at(self.path.clone(), PriceList::new(file, traffic))?.list;
+        Ok(lock)
     }
 
     fn new(path: PathBuf, list: PriceList) -> Stored {

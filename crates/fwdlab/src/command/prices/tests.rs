@@ -162,6 +162,25 @@ fn traces_and_uncounted_features_are_reported() {
 }
 
 #[test]
+fn list_has_one_writer_which_sees_what_others_wrote() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("list.json");
+    let open = || {
+        let empty = PriceList::new(KernelFile::default(), "--family inet".to_owned());
+        Stored::at(path.clone(), empty).unwrap()
+    };
+    let (mut first, mut second) = (open(), open());
+    let lock = first.lock().unwrap();
+    let refused = second.lock().err().expect("a second writer").to_string();
+    assert!(refused.contains("list.json is being written by process"), "{refused}");
+    first.list = list("6.1", 1000.0);
+    first.save().unwrap();
+    drop(lock);
+    let _lock = second.lock().unwrap();
+    assert_eq!(second.list, first.list);
+}
+
+#[test]
 fn stored_counts_are_found_again_unless_declaration_or_kernel_changed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new/list.json");
