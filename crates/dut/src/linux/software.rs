@@ -15,16 +15,21 @@ use std::path::Path;
 const KEPT: &str = "/var/lib/fwdlab";
 
 /// Script that writes standard input to the file `$1`; keeps the original in `$2` the first time.
+/// The backup is renamed when complete: an interrupted or failed copy is never taken for the
+/// original.
 const LAY: &str = r#"target=/$1 kept=$2/files/$1
 mkdir -p "$(dirname "$target")" "$(dirname "$kept")" || exit 1
 if [ ! -e "$kept" ] && [ ! -e "$kept.none" ]; then
-if [ -e "$target" ]; then cp -p "$target" "$kept"; else : >"$kept.none"; fi || exit 1
+if [ -e "$target" ]; then cp -p "$target" "$2/part" && mv "$2/part" "$kept"
+else : >"$kept.none"; fi || { rm -f "$2/part"; exit 1; }
 fi
 if [ -e "$target" ]; then cat >"$target"; else cat >"$target.part" && mv "$target.part" "$target"; fi"#;
 
-/// Script that restores the file `$1` from `$2`.
-const LIFT: &str = r#"target=/$1 kept=$2/files/$1
-if [ -e "$kept" ]; then cp -p "$kept" "$target" && rm "$kept"
+/// Script that restores the file `$1` from `$2`; a symbolic link stays one.
+const LIFT: &str = r#"target=$(readlink -f "/$1") kept=$2/files/$1
+if [ -e "$kept" ]; then
+{ cp -p "$kept" "$target.part" && mv "$target.part" "$target"; } || { rm -f "$target.part"; exit 1; }
+rm "$kept"
 elif [ -e "$kept.none" ]; then rm -f "$target" && rm "$kept.none"; fi"#;
 
 /// Script that lists the overlaid files.
@@ -129,7 +134,77 @@ fn words(command: &str) -> Result<Vec<String>, BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_host::FakeHost;
+    use fwdlab_host::{FakeHost, LocalHost};
+    use std::fs;
+
+    /// A directory of a test, with an overlaid file `file` and the backups below `kept`.
+    struct Place {
+        base: std::path::PathBuf,
+    }
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let name = format!("fwdlab-overlay-{name}-{}", std::process::id());
+            let base = std::env::temp_dir().join(name);
+            fs::create_dir_all(&base).expect("a directory");
+            fs::write(base.join("file"), "original\n").expect("a file");
+            Place { base }
+        }
+
+        /// Runs a script for `file`; the functions in `before` replace programs.
+        fn run(&self, before: &str, text: &str, stdin: &str) -> Result<String, BenchError> {
+            let kept = self.base.join("kept").display().to_string();
+            let file = self.base.join("file").display().to_string();
+            let text = format!("{before}\n{text}");
+            let argv = ["/bin/sh", "-c", &text, "x", file.trim_start_matches('/'), &kept];
+            LocalHost.run(&argv, stdin)
+        }
+
+        fn text(&self, name: &str) -> String {
+            fs::read_to_string(self.base.join(name)).expect("text")
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.base);
+        }
+    }
+
+    #[test]
+    fn interrupted_backup_is_never_taken_for_the_original() {
+        let place = Place::new("backup");
+        // A full disk, and a connection that ends.
+        for end in ["return 1", "kill -9 $$"] {
+            let copy = format!("cp() {{ printf orig >\"$3\"; {end}; }}");
+            place.run(&copy, LAY, "overlay\n").expect_err("not copied");
+            place.run("", LIFT, "").expect("nothing to restore");
+            assert_eq!(place.text("file"), "original\n");
+        }
+        place.run("", LAY, "overlay\n").expect("overlaid");
+        place.run("", LAY, "another\n").expect("overlaid again");
+        assert_eq!(place.text("file"), "another\n");
+        let kept = place.base.join("kept").display().to_string();
+        let listed = LocalHost.run(&["/bin/sh", "-c", LAID, "laid", &kept], "").expect("listed");
+        assert_eq!(listed.lines().count(), 1, "{listed}");
+        place.run("", LIFT, "").expect("restored");
+        assert_eq!(place.text("file"), "original\n");
+    }
+
+    #[test]
+    fn failed_restore_keeps_the_file_and_its_backup() {
+        let place = Place::new("restore");
+        let (file, behind) = (place.base.join("file"), place.base.join("behind"));
+        fs::rename(&file, &behind).expect("renamed");
+        std::os::unix::fs::symlink("behind", &file).expect("a link");
+        place.run("", LAY, "overlay\n").expect("overlaid");
+        let copy = "cp() { printf orig >\"$3\"; return 1; }";
+        place.run(copy, LIFT, "").expect_err("not copied");
+        assert_eq!(place.text("file"), "overlay\n");
+        place.run("", LIFT, "").expect("restored");
+        assert!(file.is_symlink());
+        assert_eq!(place.text("behind"), "original\n");
+    }
 
     #[test]
     fn running_revision_is_not_installed_again() {
