@@ -6,6 +6,7 @@
 //! | `files` | a line for each file that fwdlab currently owns: `saved PATH` or `absent PATH` |
 //! | `originals/PATH` | original content, with owner and mode |
 //! | `written/PATH` | content that fwdlab wrote last |
+//! | `written-next/PATH` | content that fwdlab is writing over it |
 //! | `boot/PATH` | settings in effect since the running system booted |
 //! | `sysctls` | `name=value` as found before the first change |
 //! | others | notes, by their names |
@@ -131,10 +132,19 @@ impl<'a> Backup<'a> {
         let Some(existed) = self.files()?.get(path).copied() else {
             return Ok(now.map(str::to_owned));
         };
-        if self.note(&format!("written{path}"))?.as_deref() != now {
+        if !self.is_written(path, now)? {
             return Ok(now.map(str::to_owned));
         }
         if existed { self.note(&format!("originals{path}")) } else { Ok(None) }
+    }
+
+    /// True if fwdlab wrote `now`, also if it was interrupted while it replaced it.
+    fn is_written(&self, path: &str, now: Option<&str>) -> Result<bool, BenchError> {
+        Ok(self.note(&format!("written{path}"))?.as_deref() == now
+            || self
+                .note(&format!("written-next{path}"))?
+                .as_deref()
+                .is_some_and(|n| Some(n) == now))
     }
 
     /// Writes a file of the DUT and keeps its original. `now` is the current content, `original`
@@ -162,8 +172,15 @@ impl<'a> Backup<'a> {
             files.insert(path.to_owned(), now.is_some());
             self.set_files(&files)?;
         }
-        self.set_note(&format!("written{path}"), text)?;
-        self.writable(path, || self.write(path, text))
+        // Until the file is replaced, both contents are fwdlab's.
+        let (written, next) = (format!("written{path}"), format!("written-next{path}"));
+        if let Some(now) = now.filter(|_| now != original) {
+            self.set_note(&written, now)?;
+        }
+        self.set_note(&next, text)?;
+        self.writable(path, || self.write(path, text))?;
+        self.set_note(&written, text)?;
+        self.forget(&next)
     }
 
     /// Restores the original of `path`, unless the file was changed after fwdlab wrote it.
@@ -174,7 +191,7 @@ impl<'a> Backup<'a> {
         let mut files = self.files()?;
         let Some(existed) = files.get(path).copied() else { return Ok(()) };
         let now = self.read(path)?;
-        if self.note(&format!("written{path}"))? == now {
+        if self.is_written(path, now.as_deref())? {
             let kept = self.path(&format!("originals{path}"));
             self.writable(path, || {
                 if !existed {
@@ -187,8 +204,9 @@ impl<'a> Backup<'a> {
         }
         files.remove(path);
         self.set_files(&files)?;
-        self.forget(&format!("written{path}"))?;
-        self.forget(&format!("originals{path}"))
+        ["written", "written-next", "originals"]
+            .iter()
+            .try_for_each(|kind| self.forget(&format!("{kind}{path}")))
     }
 
     /// Runs `change` with `/` mounted writable; on nanobsd it is normally read-only.
@@ -263,7 +281,8 @@ impl<'a> Backup<'a> {
 mod tests {
     use super::super::system::Boot;
     use super::*;
-    use fwdlab_host::LocalHost;
+    use fwdlab_host::{LocalHost, Running};
+    use std::cell::Cell;
     use std::os::unix::fs::PermissionsExt;
 
     /// Uses this machine's own programs, which take the same arguments as FreeBSD's.
@@ -306,6 +325,71 @@ mod tests {
         assert_eq!(backup.files().expect("files").len(), 0);
         let error = backup.write("/proc/nothing", "x").expect_err("no such place").to_string();
         assert!(error.contains("/proc/nothing.fwdlab") && error.contains("tee"), "{error}");
+        let _ = std::fs::remove_dir_all(&root);
+    }
+
+    /// This machine over a connection that is lost after some commands.
+    struct Unreliable(Cell<usize>);
+
+    impl Host for Unreliable {
+        fn name(&self) -> &str {
+            "unreliable"
+        }
+        fn run(&self, argv: &[&str], stdin: &str) -> Result<String, BenchError> {
+            match self.0.get().checked_sub(1) {
+                Some(left) => self.0.set(left),
+                None => return Err(BenchError::environment("it is gone", "look for it")),
+            }
+            LocalHost.run(argv, stdin)
+        }
+        fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Running>, BenchError> {
+            LocalHost.spawn(argv)
+        }
+        fn put(&self, path: &str, text: &str) -> Result<(), BenchError> {
+            LocalHost.put(path, text)
+        }
+        fn get(&self, path: &str) -> Result<String, BenchError> {
+            LocalHost.get(path)
+        }
+        fn send_file(&self, from: &std::path::Path, to: &str) -> Result<(), BenchError> {
+            LocalHost.send_file(from, to)
+        }
+    }
+
+    #[test]
+    fn take_interrupted_anywhere_keeps_the_original() {
+        let root = std::env::temp_dir().join(format!("fwdlab-interrupted-{}", std::process::id()));
+        std::fs::create_dir_all(&root).expect("a directory");
+        let path = root.join("file").display().to_string();
+        let home: &'static str = root.join("home").display().to_string().leak();
+        let boot = Boot("1".into());
+        let system = System { release: 1_400_097, boot, nanobsd: false, home };
+        let take = |host: &dyn Host, text: &str| {
+            let backup = Backup::new(host, &system);
+            let now = backup.read(&path)?;
+            let original = backup.original(&path, now.as_deref())?;
+            backup.take(&path, now.as_deref(), original.as_deref(), text)
+        };
+        let mut commands = 0;
+        loop {
+            std::fs::write(&path, "original\n").expect("written");
+            take(&LocalHost, "one\n").expect("taken");
+            let taken = take(&Unreliable(Cell::new(commands)), "two\n");
+            // A third content may be interrupted as well.
+            let _ = take(&Unreliable(Cell::new(commands)), "three\n");
+            let backup = Backup::new(&LocalHost, &system);
+            let now = backup.read(&path).expect("read");
+            let original = backup.original(&path, now.as_deref()).expect("original");
+            assert_eq!(original.as_deref(), Some("original\n"), "after {commands} commands");
+            backup.give_back(&path).expect("given back");
+            let now = backup.read(&path).expect("read");
+            assert_eq!(now.as_deref(), Some("original\n"), "after {commands} commands");
+            if taken.is_ok() {
+                break;
+            }
+            commands += 1;
+        }
+        assert!(commands > 5);
         let _ = std::fs::remove_dir_all(&root);
     }
 }
