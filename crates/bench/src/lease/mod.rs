@@ -178,6 +178,25 @@ impl Leases {
         }
     }
 
+    /// Renews or takes again the lease of one host, regardless of the others: returns false if it
+    /// was ended by hand, or another controller has it or has had it.
+    ///
+    /// # Errors
+    /// Fails if the host cannot be queried.
+    pub(crate) fn keeps(&self, name: &str) -> Result<bool, BenchError> {
+        let Some(held) = self.shared.find(name) else { return Ok(true) };
+        self.shared.renew(held)?;
+        let standing = lock(&held.standing).clone();
+        match standing {
+            LeaseState::Held { .. } => Ok(true),
+            LeaseState::Lost { is_forgotten: false, .. } => Ok(false),
+            LeaseState::Lost { .. } | LeaseState::Away => match self.shared.take_one(held) {
+                Err(BenchError::Held { .. }) => Ok(false),
+                taken => taken.map(|()| true),
+            },
+        }
+    }
+
     /// Suspends the renewal of a host's lease until [`Leases::back`], because the host is about to
     /// be rebooted; being unreachable is then not a loss.
     pub(crate) fn away(&self, name: &str) {

@@ -1,6 +1,7 @@
 //! Tests of the protocol: its sh scripts against a model, the model against a slow oracle over all
 //! events, and processes that are killed while they hold a lease.
 
+mod keeps;
 mod killed;
 mod model;
 

@@ -228,11 +228,25 @@ impl Testbed for Ssh {
     }
 
     fn close(&mut self) -> Result<(), BenchError> {
-        // The current holder of the hosts has restored all changes.
-        if std::mem::replace(&mut self.is_closed, true) || self.leases.renew().is_err() {
+        if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        self.undo_or_mark()
+        // Other hosts may be unreachable: only the DUT's lease matters.
+        let dut = self.rack.dut()?;
+        let name = &dut.described.name;
+        let is_ours = self.leases.keeps(name).or_else(|_| {
+            dut.reconnect();
+            self.leases.keeps(name)
+        });
+        match is_ours {
+            Ok(true) => self.undo_or_mark(),
+            // The current holder of the DUT has restored all changes.
+            Ok(false) => Ok(()),
+            Err(error) => Err(BenchError::environment(
+                format!("the settings of {name} are not restored: {error}"),
+                "make it reachable: the next run restores them",
+            )),
+        }
     }
 
     fn stand<'a>(
