@@ -114,7 +114,7 @@ impl Dut for CommandDut<'_> {
             fill_placeholders(&settings.dut.command, &self.context, settings, placement);
         // A killed earlier process may have left the program running.
         let _ = self.end(host);
-        self.undo(host)?;
+        findings.accept_not_put_back(self.undo(host))?;
         program::configure(host, &self.context, settings, placement, findings)?;
         let cpus = list(&placement.dut);
         let pinned = ["taskset", "-c", &cpus].map(str::to_owned);

@@ -23,6 +23,24 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Turns a setting that was not restored into a warning: the others are restored, and the
+    /// variant's own settings are read back after they are applied.
+    ///
+    /// # Errors
+    /// Returns any other error of `undone`.
+    pub(crate) fn accept_not_put_back(
+        &mut self,
+        undone: Result<(), BenchError>,
+    ) -> Result<(), BenchError> {
+        match undone {
+            Err(left @ BenchError::NotPutBack { .. }) => {
+                self.warnings.push(not_put_back(left));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// Records a setting as read back; adds a warning if it differs from `expected`.
     pub fn expect(&mut self, setting: &str, expected: &str, found: &str) {
         self.facts.insert(setting.to_owned(), found.to_owned());

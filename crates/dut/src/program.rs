@@ -99,8 +99,15 @@ mod tests {
     use super::*;
     use crate::Reading;
     use crate::counters::ProgramCounter;
+    use crate::cpu::place;
+    use crate::restore::SettingRestorer;
+    use crate::router::Wires;
+    use fwdlab_host::FakeHost;
     use fwdlab_model::record::Counts;
+    use fwdlab_model::settings::{Arrangement, DutKind};
     use fwdlab_packet::forwarding::Class;
+    use std::path::Path;
+    use std::sync::Mutex;
 
     #[test]
     fn program_drops_and_the_remainder_are_reported() {
@@ -121,5 +128,65 @@ mod tests {
             found,
             [("router: firewall", 10), ("receiver of the testbed", 3), ("no counter tells", 22)]
         );
+    }
+
+    /// A DUT with a setting that cannot be restored.
+    struct Stuck;
+
+    impl SettingRestorer for Stuck {
+        fn is_namespace(&self) -> bool {
+            false
+        }
+        fn note(&self, _: &dyn Host, _: &[String]) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn put(&self, _: &dyn Host, _: &[(String, String)]) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn change(&self, _: &dyn Host, _: &str, _: &str) -> Result<(), BenchError> {
+            Ok(())
+        }
+        fn get(&self, host: &dyn Host, path: &str) -> Result<String, BenchError> {
+            host.get(path)
+        }
+        fn mark_routes(&self, _: &dyn Host) -> Result<&'static str, BenchError> {
+            Ok("")
+        }
+        fn undo(&self, host: &dyn Host) -> Result<(), BenchError> {
+            Err(BenchError::NotPutBack {
+                host: host.name().into(),
+                why: "/proc/x is not '1' again".into(),
+                instead: "",
+                journal: "/run/list".into(),
+            })
+        }
+    }
+
+    #[test]
+    fn setting_that_cannot_be_restored_is_a_warning() {
+        let (links, wires, here) = (Links::of_namespaces(), Wires::Sockets, Path::new(""));
+        let context = DutContext {
+            links: &links,
+            experiment: here,
+            program: here,
+            keeper: &Stuck,
+            wires: &wires,
+        };
+        let mut settings = Settings::default();
+        settings.dut.command.start = vec!["forward".into()];
+        let mut host = FakeHost::default();
+        let flags = |name: &str| (format!("/sys/class/net/{name}/flags"), "0x1003".to_owned());
+        host.files = Mutex::new(["d0", "d1"].map(flags).into());
+        let placement = place(&[0, 1], Arrangement::Open, 1, 1);
+        for kind in [DutKind::Command, DutKind::Router] {
+            let mut findings = Findings::default();
+            let configured =
+                crate::open(kind, context).configure(&host, &settings, &placement, &mut findings);
+            // The programs of this host end before they forward.
+            let error = configured.expect_err("no program");
+            assert!(!matches!(error, BenchError::NotPutBack { .. }), "{error}");
+            let [warning] = &findings.warnings[..] else { panic!("{:?}", findings.warnings) };
+            assert!(format!("{warning:?}").contains("/proc/x"), "{warning:?}");
+        }
     }
 }

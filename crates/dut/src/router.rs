@@ -62,7 +62,7 @@ impl Dut for RouterDut<'_> {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let DutContext { links, wires, experiment, .. } = self.context;
-        self.undo(host)?;
+        findings.accept_not_put_back(self.undo(host))?;
         if matches!(wires, Wires::Sockets) {
             self.polling = program::configure(host, &self.context, settings, placement, findings)?;
         }

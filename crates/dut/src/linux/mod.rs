@@ -14,7 +14,7 @@ pub mod nft;
 pub mod scheduling;
 mod software;
 
-use super::findings::{Findings, not_put_back};
+use super::findings::Findings;
 use super::undo::reboot_for;
 use super::{
     Dut, DutContext, Loss, Preparation, Reading, Totals, counters, drop_accounting, queues, routes,
@@ -59,13 +59,7 @@ impl Dut for LinuxDut<'_> {
         findings: &mut Findings,
     ) -> Result<(), BenchError> {
         let DutContext { links, keeper, .. } = self.context;
-        match keeper.undo(host) {
-            // The other settings are restored, and this variant's own settings are read back below.
-            Err(left @ BenchError::NotPutBack { .. }) => {
-                findings.warnings.push(not_put_back(left));
-            }
-            other => other?,
-        }
+        findings.accept_not_put_back(keeper.undo(host))?;
         *self = LinuxDut::new(self.context);
         if let Some(revision) = settings.dut.configured_revision() {
             super::revision::read_back(host, revision, findings)?;
