@@ -480,11 +480,14 @@ fn cancelled_run_cleans_up() {
             true
         }
     }
+    const PATH: &str = "/proc/sys/net/core/netdev_budget";
     let _guard = ONE_AT_A_TIME.lock();
-    let plan = plan("");
+    let plan = plan("[dut]\nsysctl = { \"net.core.netdev_budget\" = 299 }\n");
     let Some(mut testbed) = open(&plan) else { return };
+    let before = std::fs::read_to_string(PATH).expect("budget");
     let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
     assert!(matches!(testbed.run(task, &mut Cancel), Err(BenchError::Interrupted)));
+    assert_eq!(std::fs::read_to_string(PATH).expect("budget"), before);
     assert_eq!(namespaces(), Vec::<String>::new());
 }
 

@@ -53,7 +53,8 @@ pub trait SettingRestorer {
 }
 
 /// A DUT in a namespace of this machine. Machine-wide settings go through the journal, which
-/// the testbed rolls back after the namespace is deleted.
+/// the testbed rolls back after the namespace is deleted, and [`SettingRestorer::undo`] before the
+/// next variant.
 impl SettingRestorer for Journal {
     fn is_namespace(&self) -> bool {
         true
@@ -82,6 +83,26 @@ impl SettingRestorer for Journal {
     }
 
     fn undo(&self, _: &dyn Host) -> Result<(), BenchError> {
-        Ok(())
+        Journal::undo(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_wide_setting_is_restored_before_the_next_variant() {
+        let directory = std::env::temp_dir().join(format!("fwdlab-undone-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let setting = directory.join("setting");
+        std::fs::write(&setting, "old").expect("written");
+        let journal = Journal::open(&directory).expect("a journal");
+        let keeper: &dyn SettingRestorer = &journal;
+        keeper.change(&LocalHost, &setting.display().to_string(), "new").expect("changed");
+        keeper.undo(&LocalHost).expect("restored");
+        assert_eq!(std::fs::read_to_string(&setting).expect("text"), "old");
+        drop(journal);
+        let _ = std::fs::remove_dir_all(&directory);
     }
 }

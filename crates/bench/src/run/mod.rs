@@ -200,7 +200,8 @@ impl Runner {
         if let Some(record) = &mut method {
             method::latency::measure_floor(self.testbed.as_ref(), task, record, observer)?;
         }
-        warnings.extend(left);
+        // A setting that could not be restored before the run is reported once.
+        warnings.extend(left.into_iter().filter(|left| !findings.warnings.contains(left)));
         warnings.extend(findings.warnings);
         warnings.extend(continued);
         let record = RunRecord {

@@ -210,6 +210,7 @@ impl Testbed for Netns {
             host,
             perf_file: self.journal.temporary("perf"),
             ends: NetnsEnds { testbed: self, wiring, placement, sender, receiver, is_both },
+            _restored: RestoreGuard(&self.journal),
         }))
     }
 
@@ -249,6 +250,17 @@ struct NetnsRig<'a> {
     host: NamespaceHost,
     perf_file: PathBuf,
     ends: NetnsEnds<'a>,
+    _restored: RestoreGuard<'a>,
+}
+
+/// Restores machine-wide settings when a run ends, also by an error.
+struct RestoreGuard<'a>(&'a Journal);
+
+impl Drop for RestoreGuard<'_> {
+    fn drop(&mut self) {
+        // The next run reports a setting that cannot be restored.
+        let _ = self.0.undo();
+    }
 }
 
 impl Rig for NetnsRig<'_> {
