@@ -8,7 +8,7 @@
 
 use crate::error::BenchError;
 use crate::host::{Host, LocalHost};
-use crate::journal::Journal;
+use crate::journal::{Journal, kill_within};
 use crate::links::mac;
 use fwdlab_netio::{NetNs, tun};
 use std::fmt::Write;
@@ -158,14 +158,8 @@ fn remove(names: &[String]) -> Result<(), BenchError> {
     if present.is_empty() {
         return Ok(());
     }
-    // Background processes of a DUT's commands belong to this testbed: no other process knows the
-    // namespace.
     for name in &present {
-        let left = LocalHost.run(&["ip", "netns", "pids", name], "").unwrap_or_default();
-        let this_process = std::process::id().to_string();
-        for pid in left.split_whitespace().filter(|pid| *pid != this_process) {
-            let _ = LocalHost.run(&["kill", "-9", pid], "");
-        }
+        kill_within(name);
     }
     let text: String = present.iter().map(|name| format!("netns delete {name}\n")).collect();
     LocalHost.run(&["ip", "-batch", "-"], &text).map(drop)

@@ -11,7 +11,7 @@ use crate::cpu::{Placement, list};
 use crate::findings::Findings;
 use crate::links::{Peer, mac};
 use fwdlab_host::error::BenchError;
-use fwdlab_host::{Host, Running};
+use fwdlab_host::{Host, Running, quote};
 use fwdlab_model::record::{Counter, DropPlace};
 use fwdlab_model::settings::{CommandSettings, Settings};
 use fwdlab_packet::forwarding::Class;
@@ -85,6 +85,17 @@ impl<'a> CommandDut<'a> {
         Err(BenchError::Program { command, host: host.name().to_owned(), why })
     }
 
+    /// Records the stop command: if this process is killed, the next one stops the program.
+    fn note_stop(&self, host: &dyn Host) -> Result<(), BenchError> {
+        if self.commands.stop.is_empty() {
+            return Ok(());
+        }
+        let stop: Vec<&str> = self.commands.stop.iter().map(String::as_str).collect();
+        let line = quote(&stop).map_err(|why| BenchError::Refused(format!("stop: {why}")))?;
+        // The program may have been stopped by then: its failure is no setting left behind.
+        self.context.keeper.note(host, &[format!("({line}) >/dev/null 2>&1 || :")])
+    }
+
     /// Stops the program, with its own stop command if there is one. Idempotent.
     fn end(&mut self, host: &dyn Host) -> Result<(), BenchError> {
         let stopped = match self.commands.stop.as_slice() {
@@ -121,6 +132,7 @@ impl Dut for CommandDut<'_> {
         let start = pinned.into_iter().filter(|_| !cpus.is_empty());
         let start: Vec<String> = start.chain(self.commands.start.iter().cloned()).collect();
         let argv: Vec<&str> = start.iter().map(String::as_str).collect();
+        self.note_stop(host)?;
         self.running = Some(host.spawn(&argv)?);
         self.is_started = true;
         self.wait_until_ready(host)?;
@@ -173,8 +185,10 @@ impl Dut for CommandDut<'_> {
     }
 
     fn stop(&mut self, host: &dyn Host) -> Result<(), BenchError> {
-        self.check_running(host)?;
-        if self.is_started { self.end(host) } else { Ok(()) }
+        // Also a program that has failed may have left something to stop.
+        let checked = self.check_running(host);
+        let ended = if self.is_started { self.end(host) } else { Ok(()) };
+        checked.and(ended)
     }
 
     fn undo(&mut self, host: &dyn Host) -> Result<(), BenchError> {
@@ -278,8 +292,10 @@ mod tests {
     use crate::links::Links;
     use crate::router::Wires;
     use crate::undo::Undo;
+    use fwdlab_host::{FakeHost, FakeProgram};
     use fwdlab_model::settings::Arrangement;
     use std::path::Path;
+    use std::sync::Mutex;
 
     fn commands(counters: &[(&str, &str)]) -> CommandSettings {
         let pairs = counters.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
@@ -334,5 +350,39 @@ mod tests {
         let error =
             parse_counters(text, &commands(&[("x", r"tx:(\d+)")])).expect_err("none").to_string();
         assert!(error.contains("counter `x`") && error.contains("port 0: rx:10"), "{error}");
+    }
+
+    #[test]
+    fn stop_is_recorded_before_start_and_runs_after_a_failure() {
+        let (links, wires, here) = (Links::of_namespaces(), Wires::Sockets, Path::new(""));
+        let context = DutContext {
+            links: &links,
+            experiment: here,
+            program: here,
+            keeper: &Undo,
+            wires: &wires,
+        };
+        let mut settings = Settings::default();
+        settings.dut.command.start = vec!["forward".into()];
+        settings.dut.command.stop = ["halt", "it's\n{ingress}"].map(str::to_owned).into();
+        let mut host = FakeHost::default();
+        let flags = |name: &str| (format!("/sys/class/net/{name}/flags"), "0x1003".to_owned());
+        host.files = Mutex::new(["d0", "d1"].map(flags).into());
+        // Ends with an error.
+        host.programs.insert("taskset -c".into(), FakeProgram::default());
+        let placement = place(&[0, 1], Arrangement::Open, 1, 1);
+        let mut dut = CommandDut::new(context);
+        dut.configure(&host, &settings, &placement, &mut Findings::default()).expect_err("ended");
+        dut.stop(&host).expect("stopped");
+        let commands = host.commands.lock().expect("commands");
+        let at = |word: &str| commands.iter().position(|(argv, _)| argv[0] == word);
+        let last_stop = commands.iter().rposition(|(argv, _)| argv[0] == "halt");
+        let (start, stop) = (at("taskset").expect("started"), last_stop.expect("stopped"));
+        assert!(start < stop);
+        assert_eq!(commands[stop].0[1], "it's\nd0");
+        let note = commands[..start].iter().flat_map(|(argv, _)| argv).find(|word| {
+            word.starts_with("run (") && word.ends_with("|| :") && word.contains("halt")
+        });
+        assert!(!note.expect("a note").contains('\n'));
     }
 }

@@ -141,6 +141,7 @@ impl Journal {
             if let Some(owner) = owner_of(&name)
                 && (owner == self.identity || !is_alive(owner))
             {
+                kill_within(&name);
                 left.extend(LocalHost.run(&["ip", "netns", "delete", &name], "").err());
             }
         }
@@ -185,6 +186,16 @@ fn undo_file(file: &Path) -> Result<(), BenchError> {
         instead: ", or boot the machine, and remove the file",
         journal: file.display().to_string(),
     })
+}
+
+/// Kills the processes in one of fwdlab's namespaces. Background processes of a DUT's commands
+/// belong to the testbed: no other process knows the namespace.
+pub fn kill_within(namespace: &str) {
+    let left = LocalHost.run(&["ip", "netns", "pids", namespace], "").unwrap_or_default();
+    let this_process = std::process::id().to_string();
+    for pid in left.split_whitespace().filter(|pid| *pid != this_process) {
+        let _ = LocalHost.run(&["kill", "-9", pid], "");
+    }
 }
 
 /// `PID-START` from a namespace's name.

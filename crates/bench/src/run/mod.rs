@@ -188,7 +188,7 @@ impl Runner {
             measure(parts, task, sampling, watched, &mut attempt, &mut findings, observer);
         let continued = attempt.warnings();
         *checkpoints = attempt.into_checkpoints();
-        let measured = measured?;
+        let measured = measured.inspect_err(|_| stop_after_failure(rig.as_mut()))?;
         observer.step("taking down");
         let left = rig.down()?;
         watch.lap("take down");
@@ -238,12 +238,22 @@ impl Runner {
         with_lease(self.testbed.lease(), observer, |observer| {
             let mut rig = self.testbed.stand(task, observer)?;
             rig.prepare(settings, &task.plan.trial, &mut Stopwatch::default(), observer)?;
-            let profiled = profile::take(rig.parts()?, task, plan, observer)?;
+            let profiled = profile::take(rig.parts()?, task, plan, observer);
+            let profiled = profiled.inspect_err(|_| stop_after_failure(rig.as_mut()))?;
             observer.step("taking down");
             // Settings that cannot be restored are reported by the runs, and at the next start.
             rig.down().map(drop)?;
             Ok(profiled)
         })
+    }
+}
+
+/// Stops the DUT's programs after a failed run, whose error is the one to report.
+fn stop_after_failure(rig: &mut dyn testbed::Rig) {
+    if let Ok(parts) = rig.parts()
+        && parts.dut.is_program()
+    {
+        let _ = parts.dut.stop(parts.host);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Real packets through this machine's kernel: conservation, verification, and restored settings.
 //! Rates are not tested here; they depend on the machine.
 
+mod failures;
+
 use fwdlab_bench::probe::Privilege;
 use fwdlab_bench::testbed::Paths;
-use fwdlab_bench::{BenchError, NoopObserver, Observer, Runner, Task};
+use fwdlab_bench::{NoopObserver, Observer, Runner, Task};
 use fwdlab_model::Plan;
 use fwdlab_model::record::queues::{self, Direction, QueuePackets};
 use fwdlab_model::record::{Arrivals, Checked, Counter, DrainEnd, ReceiverPlace, TrialRecord};
@@ -469,25 +471,6 @@ levels = ["none", "rules:200"]
         record.trial.samples.iter().filter(|s| s.valid).map(|s| s.variant).collect();
     assert_eq!(variants.into_iter().collect::<Vec<_>>(), [0, 1]);
     assert!(record.trial.window.forwarded <= record.trial.window.offered);
-    assert_eq!(namespaces(), Vec::<String>::new());
-}
-
-#[test]
-fn cancelled_run_cleans_up() {
-    struct Cancel;
-    impl Observer for Cancel {
-        fn cancelled(&self) -> bool {
-            true
-        }
-    }
-    const PATH: &str = "/proc/sys/net/core/netdev_budget";
-    let _guard = ONE_AT_A_TIME.lock();
-    let plan = plan("[dut]\nsysctl = { \"net.core.netdev_budget\" = 299 }\n");
-    let Some(mut testbed) = open(&plan) else { return };
-    let before = std::fs::read_to_string(PATH).expect("budget");
-    let task = Task { plan: &plan, run: &plan.runs[0], ceiling_pps: None };
-    assert!(matches!(testbed.run(task, &mut Cancel), Err(BenchError::Interrupted)));
-    assert_eq!(std::fs::read_to_string(PATH).expect("budget"), before);
     assert_eq!(namespaces(), Vec::<String>::new());
 }
 
