@@ -9,6 +9,7 @@ mod facts;
 mod fake;
 mod local;
 mod namespace;
+mod output;
 mod program;
 mod quote;
 pub mod schedstat;

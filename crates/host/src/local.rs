@@ -1,5 +1,6 @@
 //! This machine.
 
+use super::output::Output;
 use super::program::{self, Program};
 use super::{Host, Running};
 use crate::error::BenchError;
@@ -7,6 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread::JoinHandle;
 
 /// This machine, in the namespaces of this process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,16 +48,19 @@ pub(super) fn run_here(host: &str, argv: &[&str], stdin: &str) -> Result<String,
             let _ = pipe.write_all(text.as_bytes());
         })
     });
-    let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
-    if let Some(writer) = writer {
+    let [output, errors] =
+        [child.stdout.take().map(Output::read), child.stderr.take().map(Output::read)];
+    let status = child.wait().map_err(|e| failed(e.to_string()))?;
+    let [output, errors] = [output, errors].map(|read| read.map(Output::text).unwrap_or_default());
+    // Otherwise a process in the background holds the pipe, and does not read.
+    if let Some(writer) = writer.filter(JoinHandle::is_finished) {
         let _ = writer.join();
     }
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        let message = message.trim().lines().take(5).collect::<Vec<_>>().join("; ");
-        return Err(failed(if message.is_empty() { output.status.to_string() } else { message }));
+    if !status.success() {
+        let message = errors.trim().lines().take(5).collect::<Vec<_>>().join("; ");
+        return Err(failed(if message.is_empty() { status.to_string() } else { message }));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output)
 }
 
 pub(super) fn put_here(host: &str, path: &str, text: &str) -> Result<(), BenchError> {
@@ -89,6 +94,18 @@ pub(super) fn copy_here(host: &str, from: &Path, to: &str) -> Result<(), BenchEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn output_of_a_command_that_leaves_a_process_behind_is_returned() {
+        let started = Instant::now();
+        let line = "sleep 60 & echo $!";
+        let pid = LocalHost.run(&["sh", "-c", line], "").expect("ended");
+        assert!(started.elapsed() < Duration::from_secs(30));
+        LocalHost.run(&["kill", pid.trim()], "").expect("alive");
+        let numbers = LocalHost.run(&["seq", "200000"], "").expect("numbers");
+        assert_eq!(numbers.lines().count(), 200_000);
+    }
 
     #[test]
     fn files_are_copied_atomically() {

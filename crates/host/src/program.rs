@@ -1,10 +1,11 @@
 //! Running programs with line-based input and output.
 
+use super::output::Output;
 use crate::error::BenchError;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A started program. Dropping it kills the program.
@@ -19,7 +20,7 @@ pub trait Running {
     /// exited.
     fn hear(&mut self, patience: Duration) -> Option<String>;
 
-    /// Interrupts the program, like Ctrl-C.
+    /// Interrupts the program and the processes that it has started, like Ctrl-C.
     fn interrupt(&mut self);
 
     /// True if the program has exited.
@@ -47,7 +48,8 @@ pub struct Ended {
     pub errors: String,
 }
 
-/// A program of this machine.
+/// A program of this machine that leads a process group: Ctrl-C in a terminal does not reach
+/// it, and signals reach the processes that a wrapper such as `sh -c` has started.
 #[derive(Debug)]
 pub struct Program {
     command: String,
@@ -55,7 +57,7 @@ pub struct Program {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    errors: Option<JoinHandle<String>>,
+    errors: Option<Output>,
 }
 
 /// Starts a program that does not outlive the calling thread.
@@ -63,7 +65,10 @@ pub struct Program {
 /// # Errors
 /// Describes the reason.
 pub(super) fn start(argv: &[&str], stdin: Stdio) -> Result<Child, String> {
-    let mut command = Command::new(argv[0]);
+    spawn(Command::new(argv[0]), argv, stdin)
+}
+
+fn spawn(mut command: Command, argv: &[&str], stdin: Stdio) -> Result<Child, String> {
     fwdlab_netio::process::die_with_us(&mut command)
         .args(&argv[1..])
         .env("LC_ALL", "C")
@@ -84,10 +89,10 @@ impl Program {
     /// Fails if it is missing.
     pub fn start(host: &str, argv: &[&str]) -> Result<Program, BenchError> {
         let (command, host) = (argv.join(" "), host.to_owned());
-        let mut child = start(argv, Stdio::piped()).map_err(|why| BenchError::Program {
-            command: command.clone(),
-            host: host.clone(),
-            why,
+        let mut grouped = Command::new(argv[0]);
+        grouped.process_group(0);
+        let mut child = spawn(grouped, argv, Stdio::piped()).map_err(|why| {
+            BenchError::Program { command: command.clone(), host: host.clone(), why }
         })?;
         // Both outputs are read continuously, so the program never blocks on a full pipe.
         let (sender, lines) = channel();
@@ -101,15 +106,19 @@ impl Program {
                 }
             });
         }
-        let errors = child.stderr.take().map(|mut output| {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                let _ = output.read_to_end(&mut bytes);
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-        });
+        let errors = child.stderr.take().map(Output::read);
         let input = child.stdin.take();
         Ok(Program { command, host, child, input, lines, errors })
+    }
+
+    /// Kills the program with the processes that it has started. After it has exited, the processes
+    /// that it left in the background live on.
+    fn kill(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = fwdlab_netio::process::kill_group(self.child.id());
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -131,7 +140,10 @@ impl Running for Program {
     }
 
     fn interrupt(&mut self) {
-        let _ = fwdlab_netio::process::interrupt(self.child.id());
+        // The number may belong to another process once the program is reaped.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = fwdlab_netio::process::interrupt_group(self.child.id());
+        }
     }
 
     fn has_ended(&mut self) -> bool {
@@ -150,10 +162,9 @@ impl Running for Program {
             }
         };
         if status.is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            self.kill();
         }
-        let errors = self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let errors = self.errors.take().map(Output::text).unwrap_or_default();
         let well = status.is_some_and(|status| status.success());
         let code = status.and_then(|status| status.code());
         let status = match status {
@@ -170,8 +181,7 @@ impl Running for Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
@@ -259,5 +269,40 @@ mod tests {
         let mut sh = Program::start("here", &["sh", "-c", "echo why >&2; exit 3"]).expect("sh");
         let ended = sh.wait(PATIENCE);
         assert_eq!((ended.well, ended.code, ended.errors.as_str()), (false, Some(3), "why\n"));
+    }
+
+    #[test]
+    fn wrapped_program_ends_and_one_in_the_background_does_not_block() {
+        let started = Instant::now();
+        let is_alive = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.is_ok_and(|text| !text.contains(") Z "))
+        };
+        let ends = |pid: &str| {
+            while is_alive(pid) && started.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            !is_alive(pid)
+        };
+        let run = |line: &str| {
+            let mut sh = Program::start("here", &["sh", "-c", line]).expect("sh");
+            let pid = sh.hear(PATIENCE).expect("a process id");
+            (sh, pid)
+        };
+        let (mut wrapped, inner) = run("sh -c 'echo $$; exec sleep 60'; exit 7");
+        wrapped.interrupt();
+        wrapped.wait(PATIENCE);
+        assert!(ends(&inner));
+        let (mut killed, inner) = run("trap '' INT; sh -c 'echo $$; exec sleep 60'; exit 7");
+        let ended = killed.wait(Duration::from_millis(20));
+        assert!(ended.status.contains("was killed"), "{ended:?}");
+        assert!(ends(&inner));
+        let (mut sh, background) = run("sleep 60 & echo $!; echo why >&2");
+        let ended = sh.wait(PATIENCE);
+        assert_eq!((ended.well, ended.errors.as_str()), (true, "why\n"));
+        drop(sh);
+        assert!(is_alive(&background));
+        let _ = Command::new("kill").args(["-9", &background]).status();
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

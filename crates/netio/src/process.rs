@@ -1,6 +1,8 @@
 //! Child processes that must not outlive their parent.
 
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
+};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -58,10 +60,30 @@ pub fn signal_hangup(pid: u32) -> std::io::Result<()> {
     signal(pid, Signal::HUP)
 }
 
+/// Interrupts the process group that the program with this process id leads (SIGINT), as Ctrl-C
+/// does.
+///
+/// # Errors
+/// If there is no such group.
+pub fn interrupt_group(pid: u32) -> std::io::Result<()> {
+    Ok(kill_process_group(pid_of(pid)?, Signal::INT)?)
+}
+
+/// Kills the process group that the program with this process id leads (SIGKILL).
+///
+/// # Errors
+/// If there is no such group.
+pub fn kill_group(pid: u32) -> std::io::Result<()> {
+    Ok(kill_process_group(pid_of(pid)?, Signal::KILL)?)
+}
+
 fn signal(pid: u32, signal: Signal) -> std::io::Result<()> {
+    Ok(kill_process(pid_of(pid)?, signal)?)
+}
+
+fn pid_of(pid: u32) -> std::io::Result<Pid> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(std::io::ErrorKind::InvalidInput)?;
-    Ok(kill_process(pid, signal)?)
+    Ok(pid.ok_or(std::io::ErrorKind::InvalidInput)?)
 }
 
 #[cfg(test)]
