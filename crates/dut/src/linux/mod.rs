@@ -9,6 +9,7 @@
 //! packets would traverse are reported.
 
 pub mod firewall;
+mod forwarding;
 pub mod interfaces;
 pub mod nft;
 pub mod scheduling;
@@ -129,8 +130,12 @@ impl Dut for LinuxDut<'_> {
         placement: &Placement,
         findings: &mut Findings,
     ) -> Result<Option<String>, BenchError> {
-        for link in self.context.links.both() {
-            host.run(&["ip", "link", "set", &link.interface, "down"], "")?;
+        let DutContext { links, keeper, .. } = self.context;
+        for interface in links.both().map(|link| link.interface.as_str()) {
+            if interfaces::is_up(&interfaces::flags(host, interface)?) {
+                keeper.note(host, &[format!("ip link set {interface} up")])?;
+            }
+            host.run(&["ip", "link", "set", interface, "down"], "")?;
         }
         self.configure(host, settings, placement, findings)?;
         Ok(Some("both interfaces taken down, everything reconfigured".into()))
@@ -214,6 +219,10 @@ impl<'a> LinuxDut<'a> {
     }
 
     fn forwarding(&self, host: &dyn Host, settings: &Settings) -> Result<(), BenchError> {
+        let DutContext { links, keeper, .. } = self.context;
+        if !keeper.is_namespace() {
+            forwarding::contain(host, keeper, links)?;
+        }
         // The interfaces' own values come first: a value of `default` propagates to interfaces
         // without their own, and the original could then no longer be read.
         let mut expected: Vec<(String, &str)> =
@@ -345,10 +354,63 @@ fn sysctl_path(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::place;
+    use crate::links::Links;
+    use crate::router::Wires;
+    use crate::undo::Undo;
+    use fwdlab_host::FakeHost;
+    use fwdlab_model::settings::Arrangement;
+    use std::path::Path;
+    use std::sync::Mutex;
 
     #[test]
     fn sysctl_path_accepts_dots_and_slashes() {
         assert_eq!(sysctl_path("net.ipv4.ip_forward"), "/proc/sys/net/ipv4/ip_forward");
         assert_eq!(sysctl_path("net/ipv4/conf/a.b/x"), "/proc/sys/net/ipv4/conf/a.b/x");
+    }
+
+    /// DUT on a machine of a laboratory, whose interfaces are up.
+    fn with_dut(test: impl FnOnce(&mut LinuxDut<'_>, &FakeHost)) {
+        let (links, wires, here) = (Links::of_namespaces(), Wires::Sockets, Path::new(""));
+        let context = DutContext {
+            links: &links,
+            experiment: here,
+            program: here,
+            keeper: &Undo,
+            wires: &wires,
+        };
+        let mut host = FakeHost::default();
+        let flags = |name: &str| (format!("/sys/class/net/{name}/flags"), "0x1003".to_owned());
+        host.files = Mutex::new(["d0", "d1"].map(flags).into());
+        test(&mut LinuxDut::new(context), &host);
+    }
+
+    /// Position of the first command that contains a word.
+    fn position(host: &FakeHost, word: &str) -> Option<usize> {
+        let commands = host.commands.lock().expect("commands");
+        commands.iter().position(|(argv, _)| argv.join(" ").contains(word))
+    }
+
+    #[test]
+    fn reset_records_that_interfaces_were_up() {
+        with_dut(|dut, host| {
+            let placement = place(&[0, 1], Arrangement::Open, 1, 1);
+            let findings = &mut Findings::default();
+            // Configuring needs more than this host has.
+            let _ = dut.reset(host, &Settings::default(), &placement, findings);
+            for name in ["d0", "d1"] {
+                let noted = position(host, &format!("run ip link set {name} up")).expect("noted");
+                assert!(noted < position(host, &format!("ip link set {name} down")).expect("down"));
+            }
+        });
+    }
+
+    #[test]
+    fn side_effects_are_recorded_before_forwarding_is_enabled() {
+        with_dut(|dut, host| {
+            dut.forwarding(host, &Settings::default()).expect("enabled");
+            let recorded = position(host, "for file in ipv4/ip_forward").expect("listed");
+            assert!(recorded < position(host, "/proc/sys/net/ipv4/ip_forward 1").expect("enabled"));
+        });
     }
 }
