@@ -275,7 +275,7 @@ pub(super) fn loaded(host: &dyn Host) -> Result<Vec<Program>, BenchError> {
     Ok(Program::ALL.into_iter().filter(is_there).collect())
 }
 
-fn is_running(host: &dyn Host, program: Program) -> Result<bool, BenchError> {
+pub(super) fn is_running(host: &dyn Host, program: Program) -> Result<bool, BenchError> {
     Ok(match program {
         Program::Pf => host.run(&["pfctl", "-s", "info"], "")?.contains("Status: Enabled"),
         Program::Ipfw => host.run(&["sysctl", "-n", "net.inet.ip.fw.enable"], "")?.trim() == "1",

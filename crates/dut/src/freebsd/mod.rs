@@ -15,6 +15,7 @@ pub mod fib;
 pub mod firewall;
 pub mod interrupts;
 pub mod modules;
+mod own_firewall;
 pub mod plan;
 pub mod queues;
 pub mod rc;
@@ -270,6 +271,7 @@ impl Dut for FreebsdDut {
         let system = System::ask(host)?;
         let mut plan = Plan::new(settings, &self.links, &system)?;
         let backup = Backup::new(host, &system);
+        own_firewall::note(host, &backup)?;
         if let Some(revision) = &settings.dut.remote.revision
             && let Some(why) =
                 revision::prepare(host, &backup, &system, revision, &self.experiment)?
@@ -320,6 +322,7 @@ impl Dut for FreebsdDut {
         let system = System::ask(host)?;
         let plan = Plan::new(settings, &self.links, &system)?;
         let backup = Backup::new(host, &system);
+        own_firewall::note(host, &backup)?;
         self.system = Some(system.clone());
         keep_ways_of(settings, &self.links)?;
         let kernel = host.run(&["uname", "-v"], "")?;
@@ -442,9 +445,9 @@ impl Dut for FreebsdDut {
         let mut collect = |result: Result<(), BenchError>| match result {
             Err(BenchError::Program { why, command, .. }) => {
                 failures.push(format!("`{command}`: {}", why.trim()));
-                Ok(())
+                Ok(false)
             }
-            other => other,
+            other => other.map(|()| true),
         };
         let files = backup.files()?;
         for path in files.keys() {
@@ -463,6 +466,8 @@ impl Dut for FreebsdDut {
         }
         collect(interrupts::apply(host, &backup, &self.links, false, &mut Findings::default()))?;
         collect(modules::unload(host, &backup, |_| true).map(drop))?;
+        // Last: it may cut this connection, and the next undo then finds the rest done.
+        own_firewall::put_back(host, &backup, &mut collect)?;
         match failures.is_empty() {
             true => Ok(()),
             false => Err(BenchError::NotPutBack {

@@ -6,7 +6,7 @@
 //! FreeBSD 13.2; the output of `uname -v` is from the archive.
 
 use super::rc::{Document, Format};
-use super::{counters, firewall, system};
+use super::{counters, firewall, own_firewall, system};
 use fwdlab_host::error::BenchError;
 use fwdlab_host::{Host, Running};
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,7 +195,7 @@ impl State {
             }
             ["/bin/sh", "-c", script, rest @ ..] => self.script(script, rest, stdin),
             ["kldload" | "kldunload", ..] => self.module(argv),
-            ["pfctl" | "ipfw" | "ipf" | "ipfstat", ..] => self.firewall(argv, stdin),
+            ["pfctl" | "ipfw" | "ipf" | "ipfstat" | "service", ..] => self.firewall(argv, stdin),
             _ => Err(format!("{}: not found", argv[0])),
         }
     }
@@ -252,6 +252,7 @@ impl State {
                 let loaded = arguments[1..].iter().filter(|name| self.modules.contains(**name));
                 Ok(loaded.map(|name| format!("{name}\n")).collect())
             }
+            own_firewall::START_IPFW => self.firewall(&["/bin/sh", "/etc/ipfw.rules"], stdin),
             firewall::UNCUT => self.firewall(&["/bin/sh", arguments[0]], stdin),
             counters::READ => {
                 let mut text = String::new();

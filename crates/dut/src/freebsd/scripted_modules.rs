@@ -68,6 +68,9 @@ impl State {
                 ));
             }
             ["pfctl", "-f", _] => drop(self.running.insert("pf", lines(&["pass", "block"]))),
+            ["service", "pf", "onereload"] => {
+                return self.firewall(&["pfctl", "-f", "/etc/pf.conf"], stdin);
+            }
             ["pfctl", "-e"] if of(self, "pf on").is_some() => {
                 return Err("pfctl: pf already enabled".into());
             }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod parser;
+mod restored_firewall;
 mod switch;
 mod vtnet;
 
