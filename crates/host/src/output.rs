@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time limit for the end of the output after the program has exited: a process that it left in the
-/// background may keep the pipe open.
-const GRACE: Duration = Duration::from_secs(1);
+/// background may keep the pipe open. Reading the rest takes longer only on a stalled machine.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Everything that a program prints on one pipe.
 #[derive(Debug)]
