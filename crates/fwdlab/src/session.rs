@@ -56,6 +56,8 @@ pub(crate) struct Session<'a> {
 
 /// Chooses the next run; notified of each result.
 pub(crate) trait RunSource {
+    /// The ceilings are measured and stored.
+    fn calibrated(&mut self, _calibrations: &[Calibration]) {}
     /// The index of the next run in the plan; `None` if there is nothing more to measure.
     fn next(&mut self) -> Option<u32>;
     /// A run was measured and is stored.
@@ -96,6 +98,12 @@ impl RunSource for PlannedRuns<'_> {
             if !self.given_up.contains(&run.variants[0]) {
                 return Some(run.index);
             }
+        }
+    }
+
+    fn calibrated(&mut self, calibrations: &[Calibration]) {
+        if let Some(watch) = &mut self.watch {
+            watch.set_calibrations(calibrations.to_vec());
         }
     }
 
@@ -288,6 +296,7 @@ impl Session<'_> {
     ) -> Result<()> {
         let plan = self.plan;
         let calibrations = store.calibrations()?;
+        course.calibrated(&calibrations);
         let mut profiles = self.missing_profiles(store)?;
         loop {
             if fwdlab_bench::Observer::cancelled(progress) {

@@ -3,7 +3,9 @@
 use super::lists::Entry;
 use super::{Failure, Import, Invocation, Store, StoreError, StoredProfile};
 use fwdlab_model::plan::RunMetric;
-use fwdlab_model::record::{Calibration, Counts, Environment, RunRecord, Sample, TrialRecord};
+use fwdlab_model::record::{
+    Calibration, Counter, Counts, Environment, RunRecord, Sample, TrialRecord,
+};
 use fwdlab_model::units::FrameSize;
 use fwdlab_model::{Plan, Warning};
 use fwdlab_stats::log_rule::Rule;
@@ -110,9 +112,9 @@ impl Store {
         Ok(contents)
     }
 
-    /// Reads only the data for the runs' results: runs without facts, counters and overhead,
-    /// invocations without their environment, no calibrations, no text of the experiment. Reads
-    /// samples only if `needs_samples` returns true for the plan.
+    /// Reads only the data for the runs' results: calibrations, runs without facts and overhead,
+    /// invocations without their environment, no text of the experiment. Reads samples and counters
+    /// only if `needs_samples` returns true for the plan.
     ///
     /// # Errors
     /// As for [`Store::contents`].
@@ -124,6 +126,7 @@ impl Store {
         let (plan, _) = self.plan_and_text()?;
         let invocations = self.rows("SELECT * FROM invocation ORDER BY id", invocation)?;
         let run_invocations = self.run_invocations()?;
+        let calibrations = self.calibrations()?;
         let samples = needs_samples(&plan);
         let runs = read_figures(&self.connection, self, samples)
             .map_err(|failure| failure.at(&self.path))?;
@@ -134,7 +137,7 @@ impl Store {
             invocations,
             runs,
             run_invocations,
-            calibrations: Vec::new(),
+            calibrations,
             import: None,
             profiles: Vec::new(),
         })
@@ -370,18 +373,20 @@ fn read_figures(
     with_samples: bool,
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut warnings = warnings(store)?;
-    let samples = if with_samples { ", samples" } else { "" };
+    let lists = if with_samples { ", samples, counters" } else { "" };
     let mut statement = connection.prepare(&format!(
         "SELECT run, block, variants, window_ns, intended, window_offered, window_forwarded, \
          total_offered, total_forwarded, foreign_packets, unstamped, flows_seen, drain_ns, cpus, \
-         executed, method{samples} FROM run ORDER BY run",
+         executed, method{lists} FROM run ORDER BY run",
     ))?;
     let mut rows = statement.query([])?;
     let mut runs: Vec<RunRecord> = Vec::new();
     while let Some(row) = rows.next()? {
         let owner: i64 = row.get("run")?;
-        let mut samples: Vec<Sample> =
-            if with_samples { list(store, row, "samples")? } else { Vec::new() };
+        let (mut samples, counters): (Vec<Sample>, Vec<Counter>) = match with_samples {
+            true => (list(store, row, "samples")?, list(store, row, "counters")?),
+            false => (Vec::new(), Vec::new()),
+        };
         samples.retain(|sample| sample.valid);
         runs.push(RunRecord {
             run: row.get("run")?,
@@ -390,6 +395,7 @@ fn read_figures(
             trial: TrialRecord {
                 cpus: list(store, row, "cpus")?,
                 samples,
+                counters,
                 executed: optional_json(store, row, "executed")?,
                 ..scalars(row)?
             },

@@ -1,13 +1,16 @@
 //! Rates are corrected for time taken from the device only if the correction is valid.
 
-use crate::support::{firewall, full_store, plan};
+use crate::support::{fill, firewall, full_store, plan, record};
 use fwdlab_model::Plan;
+use fwdlab_model::plan::Stop;
 use fwdlab_model::record::{Calibration, Counter, CpuTime, RunRecord, Sample};
-use fwdlab_model::settings::TestbedKind;
+use fwdlab_model::settings::{Rate, TestbedKind};
+use fwdlab_results::compare::{Question, compare};
 use fwdlab_results::report::Analysis;
-use fwdlab_results::report::analysis::{Outcome, RunResult};
+use fwdlab_results::report::analysis::{Outcome, RunResult, StoppingWatch};
 use fwdlab_results::stats::Verdict;
-use fwdlab_results::store::Contents;
+use fwdlab_results::store::{Contents, Store};
+use std::path::Path;
 
 const MS: u64 = 1_000_000;
 const SAMPLES: u64 = 30;
@@ -168,18 +171,107 @@ fn run_with_contradictory_times_is_left_out() {
     );
 }
 
-#[test]
-fn corrected_rate_is_limited_to_the_ceiling() {
-    let mut contents = contents(|run| costs(run, 50));
-    let traffic = &contents.plan.variants[0].settings.traffic;
-    contents.calibrations = vec![Calibration {
+/// A ceiling of 0.9 Mpps for all variants.
+fn ceiling(plan: &Plan) -> Calibration {
+    let traffic = &plan.variants[0].settings.traffic;
+    Calibration {
         testbed: String::new(),
         family: traffic.family.name().into(),
         frame_size: traffic.frame_size,
         rates_pps: vec![0.9e6; 3],
         measured_at: String::new(),
-    }];
+    }
+}
+
+#[test]
+fn corrected_rate_is_limited_to_the_ceiling() {
+    let mut contents = contents(|run| costs(run, 50));
+    contents.calibrations = vec![ceiling(&contents.plan)];
     let analysis = Analysis::of(&contents);
     assert!(analysis.core.runs.iter().all(|run| run.value_pps <= Some(0.9e6)));
     assert!(of_variant(&analysis, 0).all(|run| run.generator_limited));
+}
+
+/// Writes a store of changed runs with a ceiling of 0.9 Mpps.
+fn write_store(path: &Path, plan: &Plan, change: impl Fn(&mut RunRecord)) -> Store {
+    let mut store = Store::open(path).unwrap();
+    fill(&mut store, plan, []);
+    store.insert_calibration(&ceiling(plan)).unwrap();
+    for index in 0..plan.runs.len() as u32 {
+        let mut run = record(plan, index);
+        change(&mut run);
+        store.insert_run(&run).unwrap();
+    }
+    store
+}
+
+/// A paced device that waits for its CPU in every second sample and drops up to 1 % of the packets
+/// itself, a share that depends on the variant. Its ring drops none.
+fn paced(run: &mut RunRecord) {
+    let lost = 300 * (1 + run.variants[0] as u64) + u64::from(run.block) * 7 % 5;
+    set_samples(run, |_| 100_000 - lost, 0);
+    for sample in run.trial.samples.iter_mut().step_by(2) {
+        (sample.ran_ns, sample.waited_ns) = (Some(10 * MS), Some(10 * MS));
+    }
+    let offered = run.trial.window.offered;
+    set_ring_counters(run, offered);
+    run.trial.intended = Some(offered);
+}
+
+#[test]
+fn compare_agrees_with_reports_on_ceilings_and_counters() {
+    type Change = fn(&mut RunRecord);
+    let directory = tempfile::tempdir().unwrap();
+    let mut paced_plan = firewall_plan();
+    for variant in &mut paced_plan.variants {
+        variant.settings.traffic.rate = Rate::Pps(5e6);
+    }
+    let at_ceiling: Change = |run| costs(run, 50);
+    for (name, plan, change) in
+        [("ceiling", firewall_plan(), at_ceiling), ("paced", paced_plan.sealed(), paced as Change)]
+    {
+        let store = directory.path().join(name);
+        let analysis =
+            Analysis::of_store(&write_store(&store.join("run.sqlite"), &plan, change)).unwrap();
+        let arguments = vec![store.to_string_lossy().into_owned()];
+        let results = compare(&Question { arguments, ..Question::default() }).unwrap();
+        for (result, reported) in results.comparisons.iter().zip(&analysis.core.comparisons) {
+            let (Outcome::Compared(result), Outcome::Compared(reported)) =
+                (&result.outcome, &reported.outcome)
+            else {
+                panic!("no answer in {name}: {:?}", analysis.core.notes);
+            };
+            assert_eq!(result.comparison, reported.comparison, "{name}");
+            // A paced loss is never within the margin.
+            assert_eq!(result.within_margin, reported.within_margin, "{name}");
+        }
+        for (variant, reported) in results.variants.iter().zip(&analysis.core.variants) {
+            assert_eq!(variant.values, reported.values, "{name}");
+        }
+        let doubted = verdicts(&analysis).contains(&Verdict::NotJudged);
+        assert_eq!(doubted, name == "ceiling");
+    }
+}
+
+#[test]
+fn stopping_watch_agrees_with_the_report_at_the_ceiling() {
+    let mut plan = firewall_plan();
+    plan.design.stop = Some(Stop::Open);
+    let mut store = Store::memory().unwrap();
+    fill(&mut store, &plan, []);
+    // An experiment begins its watch before it measures the ceiling.
+    let mut watch = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
+    store.insert_calibration(&ceiling(&plan)).unwrap();
+    watch.set_calibrations(store.calibrations().unwrap());
+    for index in 0..plan.runs.len() as u32 {
+        let mut run = record(&plan, index);
+        costs(&mut run, 50);
+        store.insert_run(&run).unwrap();
+        watch.add(&run);
+    }
+    let analysis = Analysis::of_store(&store).unwrap();
+    assert_eq!(analysis.core.stopping.as_ref(), Some(watch.stopping()));
+    assert!(watch.stopping().open > 0, "{:?}", watch.stopping());
+    let again = StoppingWatch::begin(&plan, &store).unwrap().unwrap();
+    assert_eq!(watch.stopping(), again.stopping());
 }

@@ -6,6 +6,7 @@ use crate::stats::Verdict;
 use crate::stats::sequential::{Mode, next_look_after};
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::plan::RunMetric;
+use fwdlab_model::record::Calibration;
 use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -57,6 +58,12 @@ impl StoppingWatch {
         let mut watch = StoppingWatch { contents, recorded, complete: 0, stopping };
         watch.count_complete();
         Ok(Some(watch))
+    }
+
+    /// Replaces the calibrations, for an experiment that measures ceilings after
+    /// [`StoppingWatch::begin`].
+    pub fn set_calibrations(&mut self, calibrations: Vec<Calibration>) {
+        self.contents.calibrations = calibrations;
     }
 
     /// Adds a recorded run.
