@@ -21,12 +21,23 @@ pub(super) fn compare(
 ) -> Vec<Result<Exact, Unanswerable>> {
     let one = |pair: &Pair| {
         let of = |side: super::pairs::Side| &inputs[side.input].variants[side.variant];
-        let (a, b) = (of(pair.baseline), of(pair.candidate));
-        match (executed_runs(a).as_slice(), executed_runs(b).as_slice()) {
+        // Builds of a revision repeat like boots: their differences are scatter.
+        let [a, b]: [Vec<&Variant>; 2] = match pair.builds(inputs) {
+            Some(builds) => builds.map(|builds| {
+                let variants = &inputs[pair.candidate.input].variants;
+                builds.iter().map(|&build| &variants[build]).collect()
+            }),
+            None => [vec![of(pair.baseline)], vec![of(pair.candidate)]],
+        };
+        let repeated = |side: &[&Variant]| -> Vec<Repeated> {
+            side.iter().flat_map(|variant| repeated_runs(variant)).collect()
+        };
+        let executed = [&a, &b].map(|side| -> Vec<&Executed> {
+            side.iter().flat_map(|variant| executed_runs(variant)).collect()
+        });
+        match (executed[0].as_slice(), executed[1].as_slice()) {
             // Lists contain totals only.
-            ([], _) | (_, []) => {
-                counts::compare(&repeated_runs(a), &repeated_runs(b), margin, None)
-            }
+            ([], _) | (_, []) => counts::compare(&repeated(&a), &repeated(&b), margin, None),
             (a, b) => counts::compare_executed(a, b, margin, Repetition::Runs),
         }
     };
@@ -35,7 +46,8 @@ pub(super) fn compare(
 
 /// Runs that enter comparisons, function by function; empty if only totals are known.
 fn executed_runs(variant: &Variant) -> Vec<&Executed> {
-    let executed = variant.executed.iter().zip(&variant.known);
+    let counted = variant.known.iter().filter(|known| known.counted.is_some());
+    let executed = variant.executed.iter().zip(counted);
     executed.filter(|(_, known)| known.left_out.is_none()).map(|(executed, _)| executed).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Diagnoses of the runs of a file; they never exclude runs.
 
 use super::input::Input;
+use crate::report::analysis::RunResult;
 use crate::stats::diagnostics::{LEVEL, RunFigure, diagnose};
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ pub(super) fn of(input: &Input) -> Vec<String> {
     let mut numbers = BTreeMap::new();
     let mut runs: Vec<(usize, u32, f64)> = Vec::new();
     for (variant, of) in input.variants.iter().enumerate() {
+        let is_included = |known: &&RunResult| known.left_out.is_none() && known.value().is_some();
+        let known: Vec<&RunResult> = of.known.iter().filter(is_included).collect();
         for (at, run) in of.runs.iter().enumerate() {
-            let bed = of.known.get(at).and_then(|known| known.bed.as_deref());
+            let bed = known.get(at).and_then(|known| known.bed.as_deref());
             let next = numbers.len();
             let number = *numbers.entry((variant, bed)).or_insert(next);
             runs.push((number, run.block, run.pps));

@@ -105,11 +105,12 @@ pub(super) struct Origin {
 pub(super) struct Variant {
     /// Label of the variant.
     pub(super) label: String,
-    /// One value per run, in the order of the file.
+    /// One value per included run, in the order of the file.
     pub(super) runs: Vec<BlockedRun>,
-    /// The same runs with all their data; empty unless the file is a store.
+    /// All runs with all their data, also those left out of verdicts; empty unless the file is a
+    /// store.
     pub(super) known: Vec<RunResult>,
-    /// Instructions executed in the same runs; empty unless the file is a store of counts.
+    /// Instructions executed in the counted runs of `known`; empty unless the file is a store of counts.
     pub(super) executed: Vec<Executed>,
 }
 

@@ -124,7 +124,12 @@ pub(super) fn results(
         let mut outcomes = compare_all(inputs, pairs, criteria);
         refuse_nothing(&outcomes)?;
         adjust(&mut outcomes, question.adjustment);
-        outcomes.into_iter().map(Outcome::of).collect()
+        let metric = |pair: &Pair| inputs[pair.candidate.input].label.as_ref()?.figure;
+        let at = |(outcome, pair): (_, &Pair)| match metric(pair) {
+            Some(metric) => Outcome::of(outcome).at(metric),
+            None => Outcome::of(outcome),
+        };
+        outcomes.into_iter().zip(pairs).map(at).collect()
     };
 
     let sides = Sides::of(inputs, pairs);
@@ -133,20 +138,12 @@ pub(super) fn results(
         .iter()
         .zip(outcomes)
         .map(|(pair, outcome)| {
-            let (baseline, variant) = (sides.at(pair.baseline), sides.at(pair.candidate));
-            let builds = pair.builds(inputs);
-            let revision = |side: Side| match &builds {
-                Some(_) => inputs[side.input].plan.as_ref().map(|p| p.revision_label(side.variant)),
-                None => None,
-            };
-            let label = |side: Side, at: usize| {
-                revision(side).unwrap_or_else(|| variants[at].label.clone())
-            };
+            let [baseline, variant] = sides_of(inputs, pair).map(|side| sides.at(&side));
             Compared {
                 variant,
-                label: label(pair.candidate, variant),
+                label: variants[variant].label.clone(),
                 baseline,
-                baseline_label: label(pair.baseline, baseline),
+                baseline_label: variants[baseline].label.clone(),
                 sides: [vec![baseline], vec![variant]],
                 goal: None,
                 named_goal: None,
@@ -280,47 +277,79 @@ fn compare_runs(
     }
 }
 
+/// The variants of one side of a pair: one, or all builds of a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SideVariants {
+    side: Side,
+    builds: Option<Vec<usize>>,
+}
+
+impl SideVariants {
+    /// Returns the values of all runs.
+    fn values(&self, inputs: &[Input]) -> Vec<f64> {
+        let variants = &inputs[self.side.input].variants;
+        match &self.builds {
+            Some(builds) => builds.iter().flat_map(|&build| variants[build].values()).collect(),
+            None => variants[self.side.variant].values(),
+        }
+    }
+
+    /// Returns the label of the variant, or of the revision.
+    fn label(&self, inputs: &[Input]) -> String {
+        let input = &inputs[self.side.input];
+        match input.plan.as_ref().filter(|_| self.builds.is_some()) {
+            Some(plan) => plan.revision_label(self.side.variant),
+            None => input.variants[self.side.variant].label.clone(),
+        }
+    }
+}
+
+/// Returns the baseline and the candidate of a pair.
+fn sides_of(inputs: &[Input], pair: &Pair) -> [SideVariants; 2] {
+    let [a, b] = pair.builds(inputs).map_or([None, None], |builds| builds.map(Some));
+    [(pair.baseline, a), (pair.candidate, b)].map(|(side, builds)| SideVariants { side, builds })
+}
+
 /// Compared variants, each once.
 struct Sides {
-    order: Vec<Side>,
-    places: HashMap<Side, usize>,
+    order: Vec<SideVariants>,
+    places: HashMap<SideVariants, usize>,
 }
 
 impl Sides {
     fn of(inputs: &[Input], pairs: &[Pair]) -> Sides {
         let mut sides = Sides { order: Vec::new(), places: HashMap::new() };
-        for side in pairs.iter().flat_map(|pair| [pair.baseline, pair.candidate]) {
-            debug_assert!(side.variant < inputs[side.input].variants.len());
-            sides.places.entry(side).or_insert_with(|| {
-                sides.order.push(side);
+        for side in pairs.iter().flat_map(|pair| sides_of(inputs, pair)) {
+            debug_assert!(side.side.variant < inputs[side.side.input].variants.len());
+            sides.places.entry(side).or_insert_with_key(|side| {
+                sides.order.push(side.clone());
                 sides.order.len() - 1
             });
         }
         sides
     }
 
-    fn at(&self, side: Side) -> usize {
-        self.places[&side]
+    fn at(&self, side: &SideVariants) -> usize {
+        self.places[side]
     }
 
     fn variants(&self, inputs: &[Input]) -> Vec<VariantResult> {
-        let label = |side: &Side| inputs[side.input].variants[side.variant].label.as_str();
+        let labels: Vec<String> = self.order.iter().map(|side| side.label(inputs)).collect();
         let mut uses: HashMap<&str, usize> = HashMap::new();
-        for side in &self.order {
-            *uses.entry(label(side)).or_default() += 1;
+        for label in &labels {
+            *uses.entry(label).or_default() += 1;
         }
-        let named = |side: &Side| match uses[label(side)] {
-            1 => label(side).to_owned(),
-            _ => format!("{} ({})", label(side), inputs[side.input].name),
+        let variant = |(side, label): (&SideVariants, &String)| {
+            let input = side.side.input;
+            let label = match uses[label.as_str()] {
+                1 => label.clone(),
+                _ => format!("{label} ({})", inputs[input].name),
+            };
+            let values = side.values(inputs);
+            let summary = SummaryResult::of(&values);
+            VariantResult { label, input, values, summary }
         };
-        self.order
-            .iter()
-            .map(|side| {
-                let values = inputs[side.input].variants[side.variant].values();
-                let summary = SummaryResult::of(&values);
-                VariantResult { label: named(side), input: side.input, values, summary }
-            })
-            .collect()
+        self.order.iter().zip(&labels).map(variant).collect()
     }
 }
 

@@ -32,9 +32,10 @@ pub(super) fn of_store(path: &Path, store: &Store) -> Result<Input, CompareError
         })
         .collect();
     for run in &figures.runs {
-        if let (Some(variant), Some(pps)) = (variants.get_mut(run.variant), run.value()) {
+        if let Some(variant) = variants.get_mut(run.variant) {
             variant.executed.extend(executed_by(&contents.runs, run));
-            variant.runs.push(BlockedRun { block: run.block, pps });
+            let included = run.value().filter(|_| run.left_out.is_none());
+            variant.runs.extend(included.map(|pps| BlockedRun { block: run.block, pps }));
             variant.known.push(run.clone());
         }
     }

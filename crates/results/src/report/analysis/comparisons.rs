@@ -140,7 +140,7 @@ impl Outcome {
 
     /// Adapts the outcome to a metric. The margin applies to rates; at a paced rate the difference
     /// is a difference in loss, so it is never within the margin.
-    fn at(mut self, figure: RunMetric) -> Outcome {
+    pub(crate) fn at(mut self, figure: RunMetric) -> Outcome {
         if let Outcome::Compared(answer) = &mut self
             && figure == RunMetric::Delivered
             && matches!(answer.verdict, Verdict::Better | Verdict::Worse)
