@@ -275,15 +275,15 @@ impl Table<'_> {
             notes,
             peer: None,
         };
-        if !of_file {
-            sidecar::complete(&mut input);
-        }
         // Backwards, so that removing a run does not move earlier ones.
         for (label, at) in left_out.iter().rev() {
             let named = |variant: &&mut Variant| of_file || variant.label == *label;
             if let Some(variant) = input.variants.iter_mut().find(named) {
                 variant.runs.remove(*at);
             }
+        }
+        if !of_file {
+            sidecar::complete(&mut input);
         }
         if !left_out.is_empty() {
             let (path, marked) = (path.display(), left_out.len());

@@ -65,6 +65,8 @@ pub(super) fn complete(input: &mut Input) {
     for reported in &results.variants {
         let known = input.variants.iter().find(|variant| variant.label == reported.label);
         match known {
+            // A report summarises all runs of a variant that has no others.
+            Some(known) if known.runs.is_empty() => variants.push(known.clone()),
             Some(known) if same(&known.values(), &reported.values) => variants.push(known.clone()),
             _ => break,
         }
@@ -115,8 +117,14 @@ pub(super) fn label_of_list(input: &Input) -> Option<Label> {
     })
 }
 
-/// Compares values: the table has one decimal, the results ten digits.
+/// Compares values in any order: the results of an import are sorted by file name. The table has
+/// one decimal, the results ten digits.
 fn same(table: &[f64], results: &[f64]) -> bool {
     let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 0.06 + 1e-9 * b.abs();
-    table.len() == results.len() && table.iter().zip(results).all(close)
+    let [table, results] = [table, results].map(|values| {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    });
+    table.len() == results.len() && table.iter().zip(&results).all(close)
 }
