@@ -20,12 +20,13 @@ pub(super) fn order(contents: &Contents, runs: &[RunResult]) -> Option<RunOrder>
     Some(RunOrder { slope, p, ..order })
 }
 
-/// Returns the logs of the positive values, in the order of the runs.
+/// Returns the logs of the positive values of the included runs, in the order of the runs.
 pub(in crate::report) fn log_figures<'a>(
     runs: impl IntoIterator<Item = &'a RunResult>,
 ) -> Vec<RunFigure> {
     let positive = |run: &RunResult| run.value_pps.filter(|pps| pps.is_finite() && *pps > 0.0);
     runs.into_iter()
+        .filter(|run| run.left_out.is_none())
         .filter_map(|run| {
             let log_rate = positive(run)?.ln();
             Some(RunFigure { run: run.run, variant: run.variant, block: run.block, log_rate })

@@ -111,10 +111,16 @@ impl Diagnostics {
         let beds = context.beds.map_or(1, |beds| beds.beds.len());
         let level = percent(level_of_beds(beds), if beds > 1 { 2 } else { 0 });
         let by = if beds > 1 { " and in each bed by itself" } else { "" };
+        let excluded = core.runs.iter().filter(|run| run.left_out.is_some()).count();
+        let excluded = match excluded {
+            0 => "No run was excluded.".to_owned(),
+            1 => "Excluded is the run left out of the comparisons.".to_owned(),
+            n => format!("Excluded are the {n} runs left out of the comparisons."),
+        };
         let looked_for = format!(
             "Checked for trend and autocorrelation across the run order, outliers (Grubbs) and \
              multimodality (dip test), each at the {level} level{by}; runs at the ceiling of sender and \
-             receiver{steady}. No run was excluded."
+             receiver{steady}. {excluded}"
         );
         let findings = self.diagnoses.iter().map(|finding| finding.sentence.clone());
         let unsteady =
@@ -201,7 +207,7 @@ fn censored(contents: &Contents, runs: &[&RunResult], variant: usize) -> Option<
     let mut ceilings = Vec::new();
     let rates: Vec<RunRate> = runs
         .iter()
-        .filter(|run| run.variant == variant)
+        .filter(|run| run.variant == variant && run.left_out.is_none())
         .filter_map(|run| {
             let record = contents.runs.iter().find(|record| record.run == run.run)?;
             let ceiling = ceiling_pps(record);

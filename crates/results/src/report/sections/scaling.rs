@@ -161,7 +161,9 @@ fn scaling(contents: &Contents, runs: &[RunResult]) -> Vec<Scaling> {
                 false => None,
             };
             let fit = |variants: Vec<usize>| {
-                let series_runs = runs.iter().filter(|run| variants.contains(&run.variant));
+                let is_included =
+                    |run: &&RunResult| variants.contains(&run.variant) && run.left_out.is_none();
+                let series_runs = runs.iter().filter(is_included);
                 let mut left_out: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
                 let scaled: Vec<ScaledRun> = series_runs
                     .filter_map(|run| {

@@ -120,7 +120,9 @@ fn sizes(
         let points = variants.filter_map(|variant| {
             size(variant)?;
             let frame_size = variant.settings.traffic.frame_size;
-            let runs = || results.iter().filter(|run| run.variant == variant.index);
+            let is_included =
+                |run: &&RunResult| run.variant == variant.index && run.left_out.is_none();
+            let runs = || results.iter().filter(is_included);
             let rates: Vec<f64> = match (search, goal) {
                 (Some(search), Some(goal)) => found(&search.runs, variant.index, goal),
                 _ => runs().filter_map(RunResult::value).collect(),
