@@ -12,7 +12,7 @@ pub use machines::{MachineRates, MachineTable};
 use crate::facts::{ARCHIVE, Facts, Filter, firewall, named, revision};
 use crate::history::{SoftwareDate, made, rfc3339};
 use crate::label::MeasuredOn;
-use crate::report::analysis::{Compared, Figures, Outcome, SummaryResult, compared};
+use crate::report::analysis::{Compared, Figures, Outcome, RunResult, SummaryResult, compared};
 use crate::stats::Verdict;
 use crate::store::{Contents, Store, StoreError};
 use fwdlab_model::Warning;
@@ -163,7 +163,9 @@ impl Entry {
         let variants: Vec<_> = plan.variants.iter().collect();
         let comparisons = compared(contents, &figures.runs);
         let rates = plan.variants.iter().filter_map(|variant| {
-            let runs = figures.runs.iter().filter(|run| run.variant == variant.index);
+            let is_included =
+                |run: &&RunResult| run.variant == variant.index && run.left_out.is_none();
+            let runs = figures.runs.iter().filter(is_included);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
             let summary = SummaryResult::of(&values)?;
             Some(VariantRate {

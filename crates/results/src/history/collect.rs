@@ -136,7 +136,17 @@ impl Collector {
                         compare its variants with fwdlab compare";
             return self.note(path, reason);
         }
-        if figures.runs.iter().all(|run| run.value_pps.is_none()) {
+        let mut warnings = contents.runs.iter().flat_map(|run| &run.warnings);
+        if let Some(fatal) = warnings.find(|warning| warning.is_fatal()) {
+            let reason = format!("not to be trusted, it is left out: {}", fatal.sentence());
+            return self.note(path, &reason);
+        }
+        let left_out = figures.runs.iter().filter(|run| run.left_out.is_some()).count();
+        if left_out > 0 {
+            let runs = if left_out == 1 { "run is" } else { "runs are" };
+            self.note(path, &format!("{left_out} {runs} left out, as in its report"));
+        }
+        if figures.runs.iter().all(|run| run.value_pps.is_none() || run.left_out.is_some()) {
             return self.note(path, "none of its runs has a figure, it is left out");
         }
         // Each machine has its own history.
@@ -171,7 +181,9 @@ impl Collector {
         };
         let built = named(&invocation.environment, ARCHIVE, "uname").and_then(day_of_build);
         for variant in &plan.variants {
-            let is_of_bed = |run: &&RunResult| run.variant == variant.index && run.bed == *bed;
+            let is_of_bed = |run: &&RunResult| {
+                run.variant == variant.index && run.bed == *bed && run.left_out.is_none()
+            };
             let runs = figures.runs.iter().filter(is_of_bed);
             let values: Vec<f64> = runs.filter_map(|run| run.value_pps).collect();
             // No runs, or an invalid value.
