@@ -62,5 +62,6 @@ fn agreement(group: &[LocatedChange<'_>], direction: Direction) -> Option<Agreem
         direction,
         machines,
         series: group.iter().map(|located| located.series.result.title.clone()).collect(),
+        places: group.iter().map(|located| located.change.at).collect(),
     })
 }

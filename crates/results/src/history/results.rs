@@ -243,6 +243,9 @@ pub struct Agreement {
     pub machines: Vec<String>,
     /// Titles of the machines' series.
     pub series: Vec<String>,
+    /// [`Change::at`] of the change in each of [`Agreement::series`].
+    #[serde(skip)]
+    pub(super) places: Vec<usize>,
 }
 
 impl PointResult {
@@ -286,9 +289,9 @@ impl Counts {
 }
 
 impl History {
-    /// Removes changes measured before `day` (`2024-01-31`), and series without a point since then.
-    /// Earlier points stay, because changes are compared with them. Undated changes are removed
-    /// too; a note reports the counts.
+    /// Removes changes measured before `day` (`2024-01-31`) with their agreements, and series
+    /// without a point since then. Earlier points stay, because changes are compared with them.
+    /// Undated changes are also removed; a note reports the counts.
     pub fn keep_since(&mut self, day: &str) {
         let is_since = |point: &PointResult| match &point.date {
             Some(date) => date.as_str() >= day,
@@ -300,9 +303,16 @@ impl History {
             let SeriesResult { changes, points, .. } = series;
             changes.retain(|change| points.get(change.at).is_some_and(is_since));
         }
-        let titles: BTreeSet<&String> = self.series.iter().map(|series| &series.title).collect();
-        self.agreements
-            .retain(|agreement| agreement.series.iter().all(|title| titles.contains(title)));
+        let changes_of = |series: &'_ SeriesResult| {
+            let title = series.title.clone();
+            series.changes.iter().map(move |change| (title.clone(), change.at)).collect::<Vec<_>>()
+        };
+        let kept: BTreeSet<(String, usize)> = self.series.iter().flat_map(changes_of).collect();
+        self.agreements.retain(|agreement| {
+            let mut changes =
+                agreement.series.iter().cloned().zip(agreement.places.iter().copied());
+            changes.all(|change| kept.contains(&change))
+        });
         self.counts = Counts::of(&self.series);
         let (fewer, less) = (series - self.series.len(), changes - self.counts.changes);
         if fewer + less > 0 {
