@@ -41,8 +41,10 @@ pub(super) fn curved(
         each.map(|point| point.offered_pps).collect()
     };
     let lossless = up_to(|point| point.loss_ratio);
+    // The first trial has the highest load; an invalid one shows no loss.
+    let valid = |run: &&MethodRun| run.points.iter().position(|point| point.invalid.is_none());
     let greatest: Vec<&MethodPoint> =
-        variant_runs.iter().filter_map(|run| run.points.first()).collect();
+        variant_runs.iter().map(|run| &run.points[valid(run).unwrap_or(0)]).collect();
     let loads: Vec<f64> = greatest.iter().map(|point| point.offered_pps).collect();
     let losses: Vec<f64> = greatest.iter().filter_map(|point| point.loss_ratio).collect();
     Some(LossCurveOutcome {
@@ -56,13 +58,14 @@ pub(super) fn curved(
     })
 }
 
-/// Returns the trial with the highest load among the lossless trials at the end of a curve; `loss`
-/// selects the measure of loss.
+/// Returns the trial with the highest load among the lossless trials at the end of a curve, without
+/// invalid trials; `loss` selects the measure of loss.
 pub(super) fn lossless(
     points: &[MethodPoint],
     loss: fn(&MethodPoint) -> Option<f64>,
 ) -> Option<MethodPoint> {
-    let trials = points.iter().rev().take_while(|point| loss(point) == Some(0.0));
+    let valid = points.iter().rev().filter(|point| point.invalid.is_none());
+    let trials = valid.take_while(|point| loss(point) == Some(0.0));
     trials.max_by(|a, b| a.offered_pps.total_cmp(&b.offered_pps)).cloned()
 }
 
@@ -88,10 +91,55 @@ pub(super) fn table(rows: &[LossCurveOutcome]) -> Block {
 pub(super) fn sentence(row: &LossCurveOutcome) -> String {
     let lossless = match row.lossless {
         Some(pps) => format!("no loss of its own up to {}", format_pps(pps)),
+        None if row.loss.is_none() => return "no valid trial".to_owned(),
         None => "losses at every load that was tried".to_owned(),
     };
     let most = row.loss.map_or(String::new(), |loss| {
         format!(", {} at {}", percent(loss, 1), format_pps(row.greatest))
     });
     format!("{lossless}{most}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sections::method::point;
+    use fwdlab_model::record::MethodTrial;
+
+    /// A run with trials at falling loads: the forwarded packets of 1000 offered; `None` for an
+    /// invalid trial.
+    fn run(trials: &[(u64, Option<u64>)]) -> MethodRun {
+        let points = trials.iter().map(|&(load, forwarded)| {
+            let trial = MethodTrial {
+                load,
+                duration_ns: 1_000_000_000,
+                window_ns: 1_000_000_000 * 1000 / load,
+                offered: 1000,
+                forwarded: forwarded.unwrap_or(1000),
+                ..MethodTrial::default()
+            };
+            let point = point(&trial, &[]);
+            match forwarded {
+                Some(_) => point,
+                None => MethodPoint {
+                    loss_ratio: None,
+                    loss_at_most: None,
+                    invalid: Some("unsent".to_owned()),
+                    ..point
+                },
+            }
+        });
+        MethodRun { points: points.collect(), ..MethodRun::of((0, "x"), 0) }
+    }
+
+    #[test]
+    fn invalid_trial_shows_no_loss() {
+        let curve = |trials| curved((0, "x"), &[run(trials)]).unwrap();
+        let found = curve(&[(4000, Some(900)), (2000, Some(1000)), (1000, None)]);
+        assert_eq!((found.lossless, found.lossless_runs), (Some(2000.0), (1, 1)));
+        let first = curve(&[(4000, None), (2000, Some(900))]);
+        assert_eq!((first.greatest, first.loss), (2000.0, Some(0.1)));
+        assert_eq!(sentence(&first), "losses at every load that was tried, 10.0 % at 2.00 kpps");
+        assert_eq!(sentence(&curve(&[(4000, None), (2000, None)])), "no valid trial");
+    }
 }
