@@ -195,7 +195,11 @@ fn compare_by(
     let spread = (most_a - least_a).max(most_b - least_b);
     // The distance between the nearest runs of the two; 0 if they overlap.
     let gap = low.max(-high).max(0.0);
-    let function_differs = functions.as_ref().is_none_or(|found| !found.differing.is_empty());
+    let total_difference = candidate - baseline;
+    // The printed difference is of the named functions.
+    let difference = functions.as_ref().map_or(total_difference, Differences::named);
+    let function_differs = functions.as_ref().is_none_or(|found| !found.differing.is_empty())
+        && difference * total_difference > 0.0;
     let within_margin = repeats && low.abs().max(high.abs()) <= margin * baseline;
     let verdict = match candidate < baseline {
         is_less if repeats && gap > spread && function_differs => {
@@ -216,8 +220,6 @@ fn compare_by(
         lists.iter().map(ratio).fold(0.0, f64::max)
     };
     let bursts = a.iter().chain(b).map(|run| run.bursts.len()).min().unwrap_or(0);
-    let total_difference = candidate - baseline;
-    let difference = functions.as_ref().map_or(total_difference, Differences::named);
     let mut exact = Exact {
         baseline,
         candidate,
@@ -284,9 +286,21 @@ impl Exact {
         }
     }
 
+    /// Returns true if the total differs in all pairs of runs, and the functions that differ sum
+    /// to no difference in this direction.
+    fn is_contradicted(&self) -> bool {
+        let differs = self.low > 0.0 || self.high < 0.0;
+        let is_named = |found: &Differences| !found.differing.is_empty();
+        let named = self.functions.as_ref().is_some_and(is_named);
+        differs && named && self.difference * self.total_difference <= 0.0
+    }
+
     /// Reason for an inconclusive verdict.
     fn reason(&self) -> String {
         match (self.n_a, self.n_b) {
+            (a, b) if self.is_contradicted() && (self.bursts_decide || a.min(b) > 1) => {
+                "the functions that differ and the total differ in opposite directions".to_owned()
+            }
             (1, 1) if self.bursts_decide => "bursts scatter".to_owned(),
             (1, 1) => "one run each: nothing says how well it repeats".to_owned(),
             (1, _) | (_, 1) => {
@@ -444,6 +458,37 @@ mod tests {
         let same = same.expect("a comparison");
         assert_eq!((same.difference, same.verdict), (0.0, CountVerdict::Inconclusive));
         assert!(same.differences().starts_with("no function differs, 0.0 ["), "{same}");
+    }
+
+    #[test]
+    fn verdict_has_the_sign_of_the_named_difference() {
+        let function = |name: &str, instructions: f64| ExecutedFunction {
+            name: name.into(),
+            bursts: vec![instructions],
+            ..ExecutedFunction::default()
+        };
+        // Two functions scatter, but not their sum, which is larger by `more`.
+        let run = |named: f64, scatter: f64, more: f64| Executed {
+            packets: vec![32],
+            functions: vec![
+                function("ip_forward", named),
+                function("slab", 220.0 + scatter + more / 2.0),
+                function("kfree", 220.0 - scatter + more / 2.0),
+            ],
+            ..Executed::default()
+        };
+        let of = |named: f64, more: f64| [run(named, -20.0, more), run(named, 20.0, more)];
+        let found = |after: &[Executed; 2], margin: f64| {
+            let before = of(126.0, 0.0);
+            let [a, b] = [&before, after].map(|runs| [&runs[0], &runs[1]]);
+            compare_executed(&a, &b, margin, Repetition::Runs).expect("a comparison")
+        };
+        assert_eq!(found(&of(130.0, 10.0), 0.001).verdict, CountVerdict::More);
+        let opposite = found(&of(122.0, 10.0), 0.001);
+        assert_eq!((opposite.difference, opposite.total_difference), (-4.0, 6.0));
+        assert_eq!(opposite.verdict, CountVerdict::Inconclusive);
+        assert!(opposite.shown.contains("in opposite directions"), "{opposite}");
+        assert_eq!(found(&of(122.0, 10.0), 0.1).verdict, CountVerdict::Equivalent);
     }
 
     #[test]
