@@ -38,11 +38,13 @@ pub fn compare_sequentially(
     let counted = &blocks[..looked_at];
     let n_a = counted.iter().map(|block| block.a.len()).sum();
     let n_b = counted.iter().map(|block| block.b.len()).sum();
+    // Blocks after the last look are complete, but not compared yet.
+    let paired: usize = blocks.iter().map(|block| block.a.len() + block.b.len()).sum();
     let sizes = Sizes {
         n_a,
         n_b,
         blocks: looked_at,
-        left_out: baseline.len() + candidate.len() - n_a - n_b,
+        left_out: baseline.len() + candidate.len() - paired,
         layout: Layout::Blocks,
     };
     let seen = &ratios[..looked_at];
@@ -113,5 +115,26 @@ pub fn next_look_after(mode: Mode, max_blocks: u32, blocks: u32) -> Option<u32> 
     match mode {
         Mode::Planned => Looks::of(max_blocks).next_after(blocks),
         Mode::Open => Some((blocks + 1).max(2)).filter(|&next| next <= max_blocks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complete_blocks_after_the_last_look_have_partners() {
+        let runs = |level: f64, blocks: u32| -> Vec<BlockedRun> {
+            let pps = |block| level + 10.0 * f64::from(block * 7 % 5);
+            (0..blocks).map(|block| BlockedRun { block, pps: pps(block) }).collect()
+        };
+        let left_out = |a: u32, b: u32| {
+            let (a, b) = (runs(1000.0, a), runs(900.0, b));
+            let found = compare_sequentially(&a, &b, Mode::Planned, 20, Criteria::default());
+            let comparison = found.unwrap().0;
+            (comparison.blocks, comparison.left_out)
+        };
+        assert_eq!(left_out(7, 7), (4, 0));
+        assert_eq!(left_out(7, 6), (4, 1));
     }
 }
