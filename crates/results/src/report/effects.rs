@@ -37,7 +37,9 @@ pub(super) fn of_report(analysis: &Analysis) -> Option<Drawing> {
     };
     effects(&analysis.core.comparisons, &terms, &|compared| match &compared.outcome {
         Outcome::Counted(exact) => {
-            let counts = |run: &&RunResult| compared.sides[1].contains(&run.variant);
+            let counts = |run: &&RunResult| {
+                compared.sides[1].contains(&run.variant) && run.left_out.is_none()
+            };
             let runs = analysis.core.runs.iter().filter(counts).filter_map(RunResult::value);
             runs.map(|instructions| instructions / exact.baseline).collect()
         }
@@ -64,7 +66,14 @@ pub(crate) fn effects(
     let is_counted = matches!(answered.first()?.outcome, Outcome::Counted(_));
     let (quantity, bars) = match is_counted {
         false => {
-            let together = if rows.len() > 1 { ", of all comparisons together" } else { "" };
+            let is_joint = |compared: &&Compared| match &compared.outcome {
+                Outcome::Compared(answer) => answer.comparison.is_joint(),
+                _ => false,
+            };
+            let together = match answered.iter().any(is_joint) {
+                true => ", of all comparisons together",
+                false => "",
+            };
             let Terms { confidence, against, quantity, .. } = terms;
             (*quantity, format!("Bars: {confidence} % intervals{together}; points: {against}"))
         }

@@ -147,7 +147,7 @@ fn note(compared: &Compared) -> Option<Block> {
         return None;
     }
     let mut text = format!("{label}: {}", answer.shown.verdict);
-    if !found {
+    if !found && answer.verdict != Verdict::NotJudged {
         text += &format!("; nine of ten such experiments find {}", answer.shown.mde);
     }
     Some(Block::text(text))
@@ -160,7 +160,10 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
     let (confidence, margin) = (first.confidence, percent(first.margin, 1));
     let together = match first.family {
         0 | 1 => "intervals".to_owned(),
-        n => format!("intervals and p ({}) of all {n} comparisons together", first.adjustment),
+        n => {
+            let p = format!("p ({}) of all {n} comparisons together", first.adjustment);
+            format!("intervals{} {p}", if first.is_joint() { " and" } else { "," })
+        }
     };
     let runs = match first.layout {
         Layout::Streams | Layout::Pairs => "slices",
@@ -174,20 +177,25 @@ fn terms(comparisons: &[Compared]) -> Option<String> {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
+    let judged = || answers.iter().filter(|answer| answer.verdict != Verdict::NotJudged);
     let mde = |pick: fn(f64, f64) -> f64, start: f64| {
-        answers.iter().map(|answer| answer.comparison.mde).fold(start, pick)
+        judged().map(|answer| answer.comparison.mde).fold(start, pick)
     };
     let (least, most) = (mde(f64::min, f64::INFINITY), mde(f64::max, 0.0));
     let mde = match percent(least, 1) == percent(most, 1) {
         true => percent(most, 1),
         false => format!("{} to {}", percent(least, 1), percent(most, 1)),
     };
+    let detectable = match judged().next() {
+        Some(_) => format!(" Nine of ten such experiments find {mde}."),
+        None => String::new(),
+    };
     let against = match baseline(comparisons) {
         Some(baseline) if title(comparisons) == "variant" => format!("Against {baseline}. "),
         _ => String::new(),
     };
     Some(format!(
-        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; {n} {runs} of each. Nine \
-         of ten such experiments find {mde}."
+        "{against}Medians; {confidence} % {together}; margin of equivalence {margin}; {n} {runs} of \
+         each.{detectable}"
     ))
 }

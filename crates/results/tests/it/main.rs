@@ -26,6 +26,7 @@ mod first_screen;
 mod history;
 mod history_of_many;
 mod labels;
+mod left_out;
 mod mail;
 mod merge;
 mod methods;

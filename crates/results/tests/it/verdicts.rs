@@ -1,6 +1,7 @@
 //! Selection of runs for verdicts, and reasons for withholding them.
 
 use crate::support::{firewall, full_store, plan};
+use fwdlab_model::plan::Adjust;
 use fwdlab_model::record::RunRecord;
 use fwdlab_model::settings::{Rate, TestbedKind};
 use fwdlab_model::{Plan, Warning};
@@ -128,6 +129,7 @@ fn verdict_is_withheld_if_most_runs_are_disturbed() {
     // The mark is in the verdict's own row.
     let summary = summary_text(&Analysis::of(&disturbed(6, contended)), 200);
     assert!(summary.contains("machine busy in 12 of 20 runs"), "{summary}");
+    assert!(!summary.to_lowercase().contains("nine of ten"), "{summary}");
 }
 
 #[test]
@@ -149,6 +151,11 @@ fn equal_rate_with_different_capacity_is_not_equivalent() {
         run.trial.cpus.clear();
         run.trial.window.forwarded = run.trial.samples.iter().map(|s| s.forwarded).sum();
     });
+    let mut busy = uneven.clone();
+    let contended = Warning::CpuContended { cpu: 1, stolen: 0.3, user: 0.1, waited: None };
+    busy.runs.iter_mut().for_each(|run| run.warnings = vec![contended.clone()]);
+    let notes = Analysis::of(&busy).core.notes;
+    assert!(!notes.iter().any(|note| note.contains("runs less steadily")), "{notes:?}");
     let found = verdicts(&uneven);
     let Outcome::Compared(answer) = &found[0].outcome else { panic!("compared") };
     assert!(answer.within_margin, "{}", answer.sentence);
@@ -166,6 +173,49 @@ fn intervals_of_a_family_are_joint() {
         assert_eq!((answer.comparison.family, answer.comparison.joint_confidence), (2, 97.5));
         assert!(answer.sentence.contains("at 95 % together"), "{}", answer.sentence);
     }
+}
+
+#[test]
+fn intervals_are_not_joint_with_benjamini_hochberg() {
+    let mut plan = firewall_plan(Rate::Max);
+    let text = |plan: &Plan| {
+        let analysis = Analysis::of(&contents(plan, |run| run.warnings.clear()));
+        let files =
+            fwdlab_results::report::files(&contents(plan, |run| run.warnings.clear()), &analysis);
+        let files = files.unwrap();
+        let readme = files.iter().find(|file| file.name == "README.md").unwrap();
+        let figure = files.iter().find(|file| file.name == "effects.svg").unwrap();
+        let [readme, figure] =
+            [readme, figure].map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+        summary_text(&analysis, 200) + &readme + &figure
+    };
+    for phrase in ["intervals and p (", "of all 2 together", "of all comparisons together"] {
+        assert!(text(&plan).contains(phrase), "{phrase}");
+    }
+    plan.compare.adjust = Adjust::BenjaminiHochberg;
+    for phrase in ["intervals and p (", "of all 2 together", "of all comparisons together"] {
+        assert!(!text(&plan).contains(phrase), "{phrase}");
+    }
+}
+
+#[test]
+fn detectable_difference_is_of_comparisons_with_an_answer() {
+    let plan = firewall_plan(Rate::Max);
+    let some = contents(&plan, |run| {
+        run.warnings.clear();
+        match run.variants[0] {
+            2 => run.warnings.push(Warning::Unsent { intended: 2000, offered: 1000 }),
+            _ => {
+                let rate = 2_000_000 + u64::from(run.block) * 7 % 40;
+                run.trial.samples.iter_mut().for_each(|sample| sample.forwarded = rate / 40);
+                run.trial.window.forwarded = rate;
+            }
+        }
+    });
+    let files = fwdlab_results::report::files(&some, &Analysis::of(&some)).unwrap();
+    let readme = files.iter().find(|file| file.name == "README.md").unwrap();
+    let readme = String::from_utf8_lossy(&readme.bytes).replace('\n', " ");
+    assert!(readme.contains("have been found, in the 1 with an answer."), "{readme}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl fmt::Display for Comparison {
             percent(self.high),
             self.confidence
         )?;
-        if self.joint_confidence != self.confidence {
+        if self.is_joint() {
             f.write_str(" together")?;
         }
         write!(f, ", {}", p_value("p", self.p))?;
@@ -51,6 +51,11 @@ impl fmt::Display for Comparison {
 }
 
 impl Comparison {
+    /// Returns true if the intervals of a family hold simultaneously.
+    pub fn is_joint(&self) -> bool {
+        self.joint_confidence != self.confidence
+    }
+
     /// Returns the verdict, qualified by the margin.
     pub fn qualified_verdict(&self) -> String {
         let margin = signed_percent(self.margin, 1);

@@ -84,9 +84,13 @@ impl Compared {
         }
     }
 
-    /// Returns a remark if the ratio of rate to capacity differs between the two.
+    /// Returns a remark if the ratio of rate to capacity differs between the two; `None` if the
+    /// verdict is withheld.
     pub(super) fn unequal_steadiness(&self) -> Option<String> {
         let Outcome::Compared(answer) = &self.outcome else { return None };
+        if self.is_distrusted || answer.comparison.doubtful.is_some() {
+            return None;
+        }
         let share = answer.comparison.capacity?.unequal_steadiness?;
         let (less, more) = match share < 1.0 {
             true => (&self.label, &self.baseline_label),

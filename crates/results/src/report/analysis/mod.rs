@@ -162,10 +162,10 @@ impl Core {
         let stopping = stopping::stopping(contents, &comparisons);
         let mut notes = notes(contents, stopping.as_ref());
         notes.extend(figure_notes);
-        notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
         let warnings = warnings::warnings(contents);
         let is_distrusted = warnings.iter().any(|group| group.fatal);
         comparisons.iter_mut().for_each(|compared| compared.is_distrusted = is_distrusted);
+        notes.extend(comparisons.iter().filter_map(Compared::unequal_steadiness));
         Core {
             name: plan.name.clone(),
             title: plan.title.clone(),

@@ -182,10 +182,17 @@ fn several(analysis: &Analysis, all: &[Compared]) -> Inline {
         }
         None => match (not_judged(all), least_detectable(all)) {
             (Some(why), _) => text.text(why),
-            (None, Some(mde)) => text.text(format!(
-                " No difference was shown; of true differences of {mde} nine of ten would have been \
-                 found."
-            )),
+            (None, Some(mde)) => {
+                let answered = all.iter().filter(|one| one.outcome.is_answered()).count();
+                let of_answered = match answered == all.len() {
+                    true => String::new(),
+                    false => format!(", in the {answered} with an answer"),
+                };
+                text.text(format!(
+                    " No difference was shown; of true differences of {mde} nine of ten would have \
+                     been found{of_answered}."
+                ))
+            }
             (None, None) => text,
         },
     }
@@ -216,8 +223,8 @@ fn least_detectable(all: &[Compared]) -> Option<String> {
 fn effect(answer: &Answer) -> String {
     let comparison = &answer.comparison;
     let together = match comparison.family {
-        0 | 1 => String::new(),
-        n => format!(" of all {n} together"),
+        n if n > 1 && comparison.is_joint() => format!(" of all {n} together"),
+        _ => String::new(),
     };
     let (effect, interval) = (&answer.shown.effect, &answer.shown.interval);
     let text = format!("{effect}, {} % interval{together} {interval}", comparison.confidence);
