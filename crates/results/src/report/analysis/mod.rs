@@ -249,8 +249,7 @@ pub(crate) struct Figures {
 impl Figures {
     /// Computes the results of the runs in `store`, reading only the necessary tables.
     pub(crate) fn of_store(store: &Store) -> Result<(Contents, Figures), StoreError> {
-        let needs_samples = |plan: &Plan| plan.metric() != RunMetric::Mean;
-        let contents = store.figures_only(needs_samples)?;
+        let contents = store.figures_only(|plan| plan.metric().is_rate())?;
         let figures = Figures::of(&contents);
         Ok((contents, figures))
     }

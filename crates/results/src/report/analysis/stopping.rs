@@ -5,7 +5,6 @@ use super::comparisons::{Compared, Outcome, mode, rated};
 use crate::stats::Verdict;
 use crate::stats::sequential::{Mode, next_look_after};
 use crate::store::{Contents, Store, StoreError};
-use fwdlab_model::plan::RunMetric;
 use fwdlab_model::record::Calibration;
 use fwdlab_model::{Plan, RunRecord};
 use serde::Serialize;
@@ -52,7 +51,7 @@ impl StoppingWatch {
         if plan.design.stop.is_none() {
             return Ok(None);
         }
-        let contents = store.figures_only(|_| plan.metric() != RunMetric::Mean)?;
+        let contents = store.figures_only(|plan| plan.metric().is_rate())?;
         let recorded = contents.runs.iter().map(|run| run.run).collect();
         let Some(stopping) = judge(&contents) else { return Ok(None) };
         let mut watch = StoppingWatch { contents, recorded, complete: 0, stopping };
