@@ -254,6 +254,9 @@ fn compare_agrees_with_reports_on_ceilings_and_counters() {
         }
         let doubted = verdicts(&analysis).contains(&Verdict::NotJudged);
         assert_eq!(doubted, name != "paced");
+        if name == "paced" {
+            assert_eq!(verdicts(&analysis), [Verdict::Worse; 2]);
+        }
     }
 }
 

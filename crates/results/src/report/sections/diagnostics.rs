@@ -114,8 +114,8 @@ impl Diagnostics {
         let excluded = core.runs.iter().filter(|run| run.left_out.is_some()).count();
         let excluded = match excluded {
             0 => "No run was excluded.".to_owned(),
-            1 => "Excluded is the run left out of the comparisons.".to_owned(),
-            n => format!("Excluded are the {n} runs left out of the comparisons."),
+            1 => "The run left out of the comparisons is excluded.".to_owned(),
+            n => format!("The {n} runs left out of the comparisons are excluded."),
         };
         let looked_for = format!(
             "Checked for trend and autocorrelation across the run order, outliers (Grubbs) and \
