@@ -171,7 +171,7 @@ fn list_has_one_writer_which_sees_what_others_wrote() {
     };
     let (mut first, mut second) = (open(), open());
     let lock = first.lock().unwrap();
-    let refused = second.lock().err().expect("a second writer").to_string();
+    let refused = second.lock().expect_err("a second writer").to_string();
     assert!(refused.contains("list.json is being written by process"), "{refused}");
     first.list = list("6.1", 1000.0);
     first.save().unwrap();
