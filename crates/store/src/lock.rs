@@ -17,7 +17,8 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// As [`WriterLock::acquire`], and creates the store's directory if it doesn't exist.
+    /// Locks the store, and creates its directory if it does not exist. The error names the process
+    /// that writes to it.
     ///
     /// # Errors
     /// If another process has the lock, or the lock file can't be written.
