@@ -3,7 +3,7 @@
 use super::catalogue::Feature;
 use super::findings::{FeaturePrices, Findings, Kernel, Price, Slope};
 use super::history::is_beyond_margin;
-use super::history_document::{self, functions as named};
+use super::history_document::{self, functions as named, signed, without_negative_zero};
 use super::interactions::{Additivity, Interaction};
 use crate::command::counted_guest::exact;
 use fwdlab_model::words::quote;
@@ -126,10 +126,6 @@ impl FeatureList {
     }
 }
 
-fn signed(value: f64) -> Cell {
-    Cell::Values(format!("{value:+.1}").into(), vec![value.into()])
-}
-
 /// A row per feature, a column per kernel.
 fn prices(findings: &Findings) -> Block {
     let mut table = Table::of(&findings.features)
@@ -203,7 +199,8 @@ fn slopes(findings: &Findings) -> Block {
     for (at, kernel) in findings.kernels.iter().enumerate() {
         table = table.numbers(kernel.label.clone(), move |slope| {
             slope.per_unit[at].map_or(Cell::text("-"), |value| {
-                Cell::Values(format!("{value:+.2}").into(), vec![value.into()])
+                let shown = without_negative_zero(value, 0.005);
+                Cell::Values(format!("{shown:+.2}").into(), vec![value.into()])
             })
         });
     }

@@ -41,8 +41,14 @@ pub(super) fn section(history: &History) -> Block {
     Block::section("Steps between adjacent kernels", blocks)
 }
 
-fn signed(value: f64) -> Cell {
-    Cell::Values(format!("{value:+.1}").into(), vec![value.into()])
+/// A number of instructions with its sign.
+pub(super) fn signed(value: f64) -> Cell {
+    Cell::Values(format!("{:+.1}", without_negative_zero(value, 0.05)).into(), vec![value.into()])
+}
+
+/// Zero for values that are rounded to it: "-0.0" is no price.
+pub(super) fn without_negative_zero(value: f64, half: f64) -> f64 {
+    if value.abs() < half { 0.0 } else { value }
 }
 
 fn steps(history: &History) -> Block {
