@@ -48,11 +48,11 @@ impl Events {
         }
     }
 
-    /// The session begins; `done` runs are already stored.
-    pub(crate) fn begin(&mut self, plan: &Plan, done: usize) {
+    /// The session begins; `done` of `total` runs are already stored.
+    pub(crate) fn begin(&mut self, plan: &Plan, done: usize, total: usize) {
         let fields = json!({
             "pid": std::process::id(), "title": plan.title, "hash": plan.hash,
-            "runs": plan.runs.len(), "done": done, "blocks": plan.design.blocks,
+            "runs": total, "done": done, "blocks": plan.design.blocks,
         });
         self.write("begin", fields);
     }

@@ -46,6 +46,11 @@ impl FormArguments {
         self.form.or(short.and_then(Form::named)).filter(|form| form.name != "text")
     }
 
+    /// Name of the format; `None` for the terminal's own.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        self.form().map(|form| form.name)
+    }
+
     /// True if the format is JSON.
     pub(crate) fn is_json(self) -> bool {
         self.form().is_some_and(|form| form.name == "json")

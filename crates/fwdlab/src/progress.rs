@@ -94,18 +94,17 @@ impl<'a> Progress<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         stop: &'a Stop,
-        done: usize,
+        (done, total): (usize, usize),
         guess_ns: u64,
         quiet: bool,
         mut events: Events,
     ) -> Progress<'a> {
-        events.begin(plan, done);
+        events.begin(plan, done, total);
         let shown = match () {
             () if quiet => Shown::Nothing,
             () if is_dumb() || !std::io::stderr().is_terminal() => Shown::Lines,
             () => Shown::Bar(bar()),
         };
-        let total = plan.runs.len();
         let state = State { done, total, ..State::default() };
         let began = Instant::now();
         let (remaining, remarks, trials) = (Remaining::new(guess_ns), BTreeSet::new(), Pace::new());
@@ -465,7 +464,7 @@ mod tests {
     fn stop_request_reaches_the_run() {
         let plan = fwdlab_model::load("x.toml", "version = 1", &|_| Ok(Vec::new())).unwrap();
         let stop = Stop::default();
-        let progress = Progress::new(&plan, &stop, 0, 0, true, Events::none());
+        let progress = Progress::new(&plan, &stop, (0, 1), 0, true, Events::none());
         assert!(!progress.cancelled());
         stop.request();
         assert!(progress.cancelled());

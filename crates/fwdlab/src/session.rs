@@ -179,7 +179,9 @@ impl Session<'_> {
         // A store in memory has no directory.
         let directory = store.path().parent().filter(|_| store.path().is_file());
         let events = directory.map_or_else(Events::none, Events::create);
-        let mut progress = Progress::new(plan, &stop, done, guess_ns, self.quiet, events);
+        // A share has a part of the plan's runs.
+        let total = self.runs.parse().unwrap_or(plan.runs.len());
+        let mut progress = Progress::new(plan, &stop, (done, total), guess_ns, self.quiet, events);
         let mut given_up = Vec::new();
         let result = self.calibrate(store, &mut testbed, &mut progress).and_then(|()| {
             let testbed = &mut testbed;

@@ -62,11 +62,13 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         (None, None) => return Err(CliError::Mistake("--parquet is missing".to_owned()).into()),
     };
     let stop = Stop::on_signals()?;
-    let root = match arguments.stores.is_dir() {
-        true => arguments.stores.as_path(),
-        false => arguments.stores.parent().unwrap_or(Path::new(".")),
+    // A bare name has an empty parent, of which it is no part.
+    let given = Path::new(".").join(&arguments.stores);
+    let root = match given.is_dir() {
+        true => given.as_path(),
+        false => given.parent().unwrap_or(Path::new(".")),
     };
-    let stores = stores_at(&arguments.stores);
+    let stores = stores_at(&given);
     let mut export = Export::open(directory, Limits::default()).map_err(mistaken)?;
     let tasks = export.tasks(&stores, root, arguments.since.as_deref()).map_err(mistaken)?;
     let mut unreadable = Vec::new();

@@ -12,6 +12,7 @@ use fwdlab_results::compare::{self, Selection};
 use fwdlab_results::history::{Collector, Direction, History, HistoryInput};
 use fwdlab_results::report;
 use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 /// Follow a machine and configuration over revisions, and find where it changed.
@@ -227,8 +228,11 @@ impl Walk {
             }
             // Unreadable directories are skipped: a tree may contain anything.
             let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-            let mut inner: Vec<PathBuf> =
-                entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+            // Hidden directories have the shares of a store.
+            let is_hidden =
+                |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+            let shown = entries.filter(|entry| !is_hidden(entry)).map(|entry| entry.path());
+            let mut inner: Vec<PathBuf> = shown.filter(|path| path.is_dir()).collect();
             // The last one is taken first.
             inner.sort_by(|a, b| b.cmp(a));
             waiting.extend(inner);
@@ -259,7 +263,8 @@ mod tests {
         let deep = root.path().join("b/c/d");
         std::fs::create_dir_all(&deep).unwrap();
         std::fs::create_dir_all(root.path().join("a")).unwrap();
-        for folder in ["a", "b", "b/c/d"] {
+        std::fs::create_dir_all(root.path().join("a/.shares/1of2")).unwrap();
+        for folder in ["a", "b", "b/c/d", "a/.shares/1of2"] {
             std::fs::write(root.path().join(folder).join(STORE), "").unwrap();
         }
         std::os::unix::fs::symlink(root.path(), deep.join("up")).unwrap();

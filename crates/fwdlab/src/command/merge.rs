@@ -1,11 +1,13 @@
 //! `fwdlab merge`: merges the stores of a plan's shares.
 
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::STORE;
 use crate::stores::stores_at;
 use crate::terminal;
 use anyhow::Result;
-use fwdlab_results::store::{self, Merged};
+use fwdlab_results::facts;
+use fwdlab_results::store::{self, Merged, Store, StoredInvocation};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -48,6 +50,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
         arguments.stores.iter().flat_map(|path| stores_at(path)).collect();
     stores.sort();
     stores.dedup();
+    check_revisions(&stores)?;
     let target = arguments.out.join(STORE);
     let merged = match arguments.fresh {
         false => store::merge(&stores, &target, arguments.partial)?,
@@ -70,6 +73,42 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     }
     terminal::print(&summary(&merged, &target.display().to_string()))?;
     Ok(Exit::Done)
+}
+
+/// Refuses stores of different revisions: a store has one.
+fn check_revisions(stores: &[PathBuf]) -> Result<()> {
+    let mut first: Option<(&PathBuf, Option<String>)> = None;
+    for path in stores {
+        // A merge refuses what is no store, with its reason.
+        let Ok(invocations) = Store::open_read_only(path).and_then(|store| store.invocations())
+        else {
+            continue;
+        };
+        let of = |stored: &StoredInvocation| {
+            facts::revision(&stored.invocation.environment).map(str::to_owned)
+        };
+        let revision = invocations.iter().find_map(of);
+        match &first {
+            None => first = Some((path, revision)),
+            Some((_, known)) if *known == revision => {}
+            Some((other, known)) => {
+                let name = |of: &Option<String>| match of {
+                    Some(revision) => format!("revision {revision}"),
+                    None => "no named revision".to_owned(),
+                };
+                return Err(CliError::Mistake(format!(
+                    "{} has runs of {}, {} of {}\n  next step: merge the stores of each revision \
+                     separately",
+                    other.display(),
+                    name(known),
+                    path.display(),
+                    name(&revision)
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn summary(merged: &Merged, target: &str) -> String {

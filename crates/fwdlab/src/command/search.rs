@@ -109,7 +109,7 @@ fn of_experiment(arguments: &Arguments, experiment: &std::path::Path) -> Result<
     line.extend(arguments.blocks.iter().flat_map(|n| ["--blocks".into(), n.to_string().into()]));
     line.extend(arguments.set.iter().flat_map(|set| ["--set".into(), set.into()]));
     line.extend(arguments.quiet.then(|| "--quiet".into()));
-    line.extend(arguments.form.is_json().then(|| "--json".into()));
+    line.extend(arguments.form.name().iter().flat_map(|name| ["--format".into(), name.into()]));
     let command = run::Arguments::augment_args(clap::Command::new("run"));
     let run = run::Arguments::from_arg_matches(&command.try_get_matches_from(line)?)?;
     run::execute(&run)
@@ -132,7 +132,7 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
         None => (max_load / 1000).max(least),
     };
     let limits = Limits { link, ..Limits::between(min_load, max_load) };
-    let mut records = Vec::new();
+    let (mut records, mut failed) = (Vec::new(), None);
     for number in 1..=arguments.repeats {
         let search = Search::new(goals.clone(), limits.clone()).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -143,14 +143,22 @@ fn of_program(arguments: &Arguments) -> Result<Exit> {
         } else {
             String::new()
         };
-        records.push(carry_out(arguments, search, &limits, &of, &stop)?);
-        if stop.requested() {
+        match carry_out(arguments, search, &limits, &of, &stop) {
+            Ok(record) => records.push(record),
+            // Searches that are finished are printed first.
+            Err(error) if !records.is_empty() => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+        if stop.requested() || failed.is_some() {
             break;
         }
     }
     let label = arguments.program.first().map_or("", String::as_str);
     let method = Method::of_searches(label, &goals, &records, arguments.frame_size, requested);
     arguments.form.print(&report::searches("Throughput search", &method))?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let has_rates = |run: &MethodRun| run.found.iter().all(GoalFound::has_rate);
     Ok(match method.runs.iter().all(has_rates) {
         _ if stop.requested() => Exit::Interrupted,
@@ -204,11 +212,13 @@ fn carry_out(
         tolerated(&search.result().goals.iter().map(|g| g.goal.clone()).collect::<Vec<_>>());
     while let Step::Measure(request) = search.next() {
         let at_ns = began.elapsed().as_nanos() as u64;
-        let trial = MethodTrial { at_ns, ..measure(&arguments.program, request)? };
+        let measured = measure(&arguments.program, request);
+        // The program may have been interrupted, too.
         if stop.requested() {
             search.end(Ending::Cancelled);
             break;
         }
+        let trial = MethodTrial { at_ns, ..measured? };
         let outcome = trial.outcome(tolerated);
         let invalid = match &outcome {
             Outcome::Valid(_) => None,

@@ -90,6 +90,13 @@ fn export_names_invalid_stores() {
     lab.fwdlab(&["run", "x.toml", "--out", other, "--quiet"]).expect(0);
     let ended = lab.fwdlab(&["export", "elsewhere", "--parquet", "tables"]).expect(2);
     assert!(ended.stderr.contains("already") && ended.stderr.contains(other), "{}", ended.stderr);
+    // Stores that are named without their directory.
+    let tables = lab.path("bare").to_string_lossy().into_owned();
+    for (folder, code) in [("results/one", 0), ("elsewhere/one", 2)] {
+        let mut command = lab.command(&["export", "run.sqlite", "--parquet", &tables]);
+        let ended = command.current_dir(lab.path(folder)).output().expect("fwdlab");
+        assert_eq!(ended.status.code(), Some(code), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
     lab.write("file", "");
     let ended = lab.fwdlab(&["export", "results/one", "--parquet", "file"]).expect(3);
     assert!(ended.stderr.contains("can't write"), "{}", ended.stderr);

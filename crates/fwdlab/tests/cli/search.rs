@@ -103,6 +103,37 @@ fn search_option_searches_any_experiment() {
 }
 
 #[test]
+fn search_of_an_experiment_prints_the_requested_form() {
+    let lab = Lab::new(&SEARCH.replace("[method]\nkind = \"mlrsearch\"\n", ""));
+    let line = ["search", "x.toml", "--goal", "pdr", "--blocks", "2", "--quiet", "--csv"];
+    let csv = lab.fwdlab(&line).expect(0).stdout;
+    let header = csv.lines().next().unwrap_or_default();
+    assert!(header.matches(',').count() > 3, "{csv}");
+}
+
+/// The program's output has no counts after the trials of the first search.
+#[test]
+fn search_prints_finished_searches_before_an_error() {
+    let lab = Lab::new(SEARCH);
+    let count = lab.path("count").to_string_lossy().into_owned();
+    let most = lab.path("most").to_string_lossy().into_owned();
+    let counting = format!(
+        "#!/bin/sh\nn=$(($(cat {count} 2>/dev/null || echo 0) + 1)); echo $n >{count}\n\
+         [ ! -e {most} ] || [ $n -le \"$(cat {most})\" ] || {{ echo hello; exit 0; }}\n"
+    );
+    let trial = program(&lab, &TRIAL.replace("#!/bin/sh\n", &counting));
+    let line = |repeats: &'static str| {
+        let words = ["search", "--max-load", "100kpps", "--json", "--repeats", repeats, "--"];
+        [&words[..], &[trial.as_str(), "{load}", "{seconds}"]].concat()
+    };
+    lab.fwdlab(&line("1")).expect(0);
+    std::fs::rename(lab.path("count"), lab.path("most")).expect("a file");
+    let ended = lab.fwdlab(&line("3")).expect(2);
+    assert!(ended.stderr.contains("printed no counts: `hello`"), "{}", ended.stderr);
+    assert!(ended.json()["searched"][0]["lower"].is_number(), "{}", ended.stdout);
+}
+
+#[test]
 fn search_outside_its_loads_is_irregular() {
     let lab = Lab::new(&SEARCH.replace("capacity = \"1Mpps\"", "capacity = \"20Mpps\""));
     let ended = lab.fwdlab(&["run", "x.toml", "--blocks", "2"]).expect(4);

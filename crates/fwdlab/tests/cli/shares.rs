@@ -81,6 +81,20 @@ fn export_puts_each_run_in_the_folder_of_its_bed() {
 }
 
 #[test]
+fn shares_of_other_revisions_are_not_merged() {
+    let lab = Lab::new(INSTANT);
+    for (share, revision) in [("1/2", "a1"), ("2/2", "b2")] {
+        let line = ["run", "x.toml", "--share", share, "--revision", revision, "--quiet"];
+        lab.fwdlab(&line).expect(0);
+    }
+    let refused = lab.fwdlab(&["merge", "results/x/.shares", "--out", "results/x"]).expect(2);
+    for words in ["runs of revision a1", "of revision b2", "each revision separately"] {
+        assert!(refused.stderr.contains(words), "no `{words}` in {}", refused.stderr);
+    }
+    assert!(!lab.path("results/x/run.sqlite").exists());
+}
+
+#[test]
 fn indivisible_experiments_are_refused_with_a_next_step() {
     let early = INSTANT.replace("blocks = 4", "stop = \"open\"\nmax_blocks = 8");
     let lab = Lab::new(&early);

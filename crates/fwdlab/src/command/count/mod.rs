@@ -19,7 +19,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output_format::FormArguments;
 use crate::verdict::{self, FailOn};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use findings::Findings;
 use fwdlab_vm::guest::CountOptions;
 pub(super) use labels::short_names;
@@ -126,6 +126,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
     let input = input(arguments)?;
     let cache = counted_guest::prepare()?;
     let (mut states, mut failed, mut has_baseline) = (Vec::new(), Vec::new(), true);
+    let mut first_error = None;
     let subjects = counted_guest::subjects(&arguments.kernels, &arguments.kernel, &cache)?;
     let is_compared = subjects.len() > 1 || !arguments.change.is_empty();
     if arguments.judgement.fail_on.is_some() && !is_compared {
@@ -151,14 +152,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Exit> {
                     states.truncate(before);
                     has_baseline &= before > 0 || !failed.is_empty();
                     failed.push(Failed { kernel: subject.name.clone(), why: format!("{error:#}") });
+                    first_error.get_or_insert(error.context(subject.name.clone()));
                     break;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
-    if let (true, Some(first)) = (states.is_empty(), failed.first()) {
-        return Err(anyhow!("{}: {}", first.kernel, first.why));
+    if let (true, Some(error)) = (states.is_empty(), first_error) {
+        return Err(error);
     }
     let drawn = match &arguments.calls {
         Some(directory) => graphs::write(states.iter().flat_map(State::stacks), directory)?,
