@@ -89,7 +89,8 @@ impl Generator {
     /// # Errors
     /// Fails if a sender has failed.
     pub fn tick(&mut self) -> Result<(), BenchError> {
-        self.transmissions.iter_mut().flatten().try_for_each(Transmission::tick)
+        let ticked = self.transmissions.iter_mut().flatten().map(Transmission::tick);
+        ticked.fold(Ok(()), Result::and)
     }
 
     fn configure(&mut self, body: Value) -> Result<Value, Failure> {
@@ -161,15 +162,17 @@ impl Generator {
     }
 
     fn stop(&mut self, flows: &[usize]) -> Result<Vec<String>, Failure> {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut failed) = (Vec::new(), None);
         for &at in flows {
             let name = &self.config.flows[at].name;
             let Some(transmission) = &mut self.transmissions[at] else { continue };
-            let failed = |error| Failure::Failed(format!("flow `{name}`: {error}"));
-            transmission.stop().map_err(failed)?;
+            // The others are stopped as well.
+            if let Err(error) = transmission.stop() {
+                failed.get_or_insert(Failure::Failed(format!("flow `{name}`: {error}")));
+            }
             warnings.extend(metrics::doubts(name, transmission));
         }
-        Ok(warnings)
+        failed.map_or(Ok(warnings), Err)
     }
 
     fn metrics(&mut self, body: &Value) -> Result<Value, Failure> {

@@ -12,6 +12,10 @@ use fwdlab_packet::Phase;
 
 /// Interval of rates in nanoseconds.
 const INTERVAL_NS: u64 = 500_000_000;
+/// Longest time in which a paced flow sends its packets: a factor on its duration, and seconds. A
+/// sender catches up after a pause of the machine.
+const OVERTIME: f64 = 1.1;
+const OVERTIME_S: f64 = 1.0;
 /// Senders and receivers of this process end with it.
 const UNLIMITED_NS: u64 = u64::MAX;
 
@@ -138,7 +142,11 @@ impl Transmission {
             missed: 0,
             limit,
             until_ns: None,
-            seconds: if limit.is_none() { seconds } else { None },
+            seconds: match limit {
+                None => seconds,
+                // Packets that the sender can't send in time don't prolong the flow.
+                Some(_) => seconds.map(|seconds| OVERTIME * seconds + OVERTIME_S),
+            },
             samples: [Sample::default(); 2],
         })
     }
@@ -177,10 +185,10 @@ impl Transmission {
         let mut failed = None;
         for sender in std::mem::take(&mut self.senders) {
             self.missed += sender.missed();
-            match sender.halt() {
-                Ok(packets) => self.sent += packets.iter().sum::<u64>(),
-                Err(error) => failed = failed.or(Some(error)),
-            }
+            let before = sender.sent();
+            let halted = sender.halt();
+            self.sent += halted.as_ref().unwrap_or(&before).iter().sum::<u64>();
+            failed = failed.or(halted.err());
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
     }

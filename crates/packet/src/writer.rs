@@ -16,10 +16,15 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Returns the number of sent flows among the first `flows`.
-    pub fn own_of_first(&self, flows: u64) -> u64 {
-        let first = self.queues.iter().take(usize::try_from(flows).unwrap_or(usize::MAX));
-        first.filter(|queue| self.own.binary_search(queue).is_ok()).count() as u64
+    /// Returns the number of sent packets among the first `packets` of all senders, which go through
+    /// all flows repeatedly.
+    pub fn own_of_first(&self, packets: u64) -> u64 {
+        let own = |queues: &[u16]| {
+            queues.iter().filter(|queue| self.own.binary_search(queue).is_ok()).count() as u64
+        };
+        let flows = (self.queues.len() as u64).max(1);
+        let begun = (packets % flows) as usize;
+        packets / flows * own(&self.queues) + own(&self.queues[..begun.min(self.queues.len())])
     }
 
     /// True if there is a flow to send.
@@ -212,6 +217,18 @@ mod tests {
             sent.push(stamp.sequence);
         }
         assert_eq!(sent, [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]);
+    }
+
+    #[test]
+    fn counted_packets_of_all_queues_are_shared_over_several_rounds() {
+        let queues: Arc<[u16]> = (0..10).map(|flow| flow % 4).collect();
+        let turns = [vec![0, 2], vec![1, 3]].map(|own| Turns { queues: queues.clone(), own });
+        for packets in [0, 1, 7, 10, 64, 1_000_003] {
+            let shares = turns.each_ref().map(|turns| turns.own_of_first(packets));
+            assert_eq!(shares.iter().sum::<u64>(), packets);
+        }
+        // Flows 0, 2, 4, 6 and 8 of each round, and 0 and 2 of the last one.
+        assert_eq!(turns[0].own_of_first(64), 6 * 5 + 2);
     }
 
     #[test]

@@ -5,18 +5,20 @@
 use crate::Load;
 use crate::flow_pattern::FlowPattern;
 use fwdlab_packet::address::Side;
-use fwdlab_packet::{Family, Phase, Stamp};
+use fwdlab_packet::{Family, Phase, Stamp, checksum};
 use serde_json::{Value, json};
 
 /// Flag: both MACs are taken from the packet, not from the port.
 const MACS_OF_PACKET: u8 = 0b11;
+/// Bytes of the frame check sequence.
+const FCS: usize = 4;
 /// Code for UDP in the instruction that offloads a checksum to the card.
 const L4_UDP: u8 = 11;
 
 /// The stream and its flow pattern.
 pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
     let pattern = FlowPattern::reaching_all(load.stream.flows);
-    let mut frame = load.template.frame(0, 0, &stamp(load));
+    let mut frame = frame(load);
     let instructions = program(load, pattern);
     if load.stream.family == Family::Inet && !instructions.is_empty() {
         // The addresses vary but the checksum would not; IPv4 does not require one (RFC 768).
@@ -42,6 +44,22 @@ pub(super) fn stream(load: &Load) -> (Value, FlowPattern) {
         "flow_stats": { "enabled": false },
     });
     (stream, pattern)
+}
+
+/// The first packet, without FCS. IPv6 frames may be shorter than fwdlab's own, which have a stamp.
+fn frame(load: &Load) -> Vec<u8> {
+    let mut frame = load.template.frame(0, 0, &stamp(load));
+    let size = usize::from(load.stream.frame_size.most()) - FCS;
+    if load.stream.family == Family::Inet6 && size < frame.len() {
+        let udp = load.template.udp_offset();
+        frame.truncate(size.max(udp + 8));
+        let length = ((frame.len() - udp) as u16).to_be_bytes();
+        let payload_length = udp - 40 + 4;
+        frame[payload_length..payload_length + 2].copy_from_slice(&length);
+        frame[udp + 4..udp + 6].copy_from_slice(&length);
+        checksum::complete(&mut frame, true);
+    }
+    frame
 }
 
 fn stamp(load: &Load) -> Stamp {
@@ -146,6 +164,21 @@ mod tests {
         ];
         for (text, code) in pairs {
             assert_eq!(base64(text.as_bytes()), code);
+        }
+    }
+
+    #[test]
+    fn short_ipv6_frames_are_valid() {
+        for (size, payload) in [(66, 0), (70, 4), (84, 18)] {
+            let mut load = load(Family::Inet6, 1, 1);
+            load.stream = Stream { frame_size: size.into(), ..load.stream };
+            let mut frame = frame(&load);
+            assert_eq!(frame.len(), usize::from(size) - 4);
+            let length = [0, 8 + payload];
+            assert_eq!((&frame[18..20], &frame[58..60]), (&length[..], &length[..]), "{size}");
+            let whole = frame.clone();
+            checksum::complete(&mut frame, true);
+            assert_eq!(frame, whole, "the checksum of {size} bytes");
         }
     }
 
