@@ -97,7 +97,20 @@ pub(crate) fn execute(arguments: &Arguments) -> anyhow::Result<Exit> {
         terminal::warn(why);
     }
     let chosen: Vec<PathBuf> = catalogue.entries.into_iter().map(|entry| entry.path).collect();
-    print_each(arguments, &chosen, false)
+    let exit = match (arguments.fail_on, chosen.is_empty(), catalogue.unreadable.is_empty()) {
+        // A gate that judges nothing is no pass.
+        (Some(_), true, _) => {
+            return Err(CliError::Mistake(
+                "--fail-on: no store is selected\n  next step: change the words or filters"
+                    .to_owned(),
+            )
+            .into());
+        }
+        (Some(_), false, false) => Some(Exit::Untrustworthy),
+        _ => None,
+    };
+    let judged = print_each(arguments, &chosen, false)?;
+    Ok(exit.filter(|_| judged == Exit::Done).unwrap_or(judged))
 }
 
 /// Rejects several stores for a form whose files contain one document.

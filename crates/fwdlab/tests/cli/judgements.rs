@@ -123,5 +123,10 @@ fn exit_of_several_stores_is_the_worst() {
     lab.write("y.toml", &with_effect("0.8", "0.005"));
     lab.fwdlab(&["run", "y.toml", "--quiet"]).expect(0);
     lab.fwdlab(&["show", "results", "--fail-on", "worse"]).expect(1);
+    // A gate that judges nothing is no pass.
+    let nothing = ["show", "results", "--machine", "no such machine"];
+    lab.fwdlab(&nothing).expect(0);
+    let refused = lab.fwdlab(&[&nothing[..], &["--fail-on", "worse"]].concat()).expect(2);
+    assert!(refused.stderr.contains("no store is selected"), "{}", refused.stderr);
     lab.fwdlab(&["show", "results", "--full"]).expect(4);
 }
