@@ -119,6 +119,8 @@ static __always_inline int inet(struct packet *packet, void *at, void *end, __u8
 	if (folded(sum) != 0xffff)
 		return 0;
 	total = bpf_ntohs(halves[1]);
+	if (total < 20)
+		return 0;
 	packet->bytes = total;
 	packet->key[0] = (__u64)words[4] << 32 | words[3];
 	packet->key[KEY_WORDS - 1] = FAMILY_INET;

@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::packets::udp;
 use crate::router;
 use crate::seen::{Seen, Side, in_order};
-use fwdlab_packet::Family;
+use fwdlab_packet::{Family, checksum};
 
 fn routed(directory: &tempfile::TempDir, polls: bool) -> Option<Kernel> {
     let router = Kernel::replaced("xdp", directory.path(), polls);
@@ -78,6 +78,17 @@ fn damaged_packets_of_known_flows_are_treated_as_by_the_process() {
             frames.push((whole.clone(), whole[..length].to_vec()));
         }
         frames.push((whole.clone(), [&whole[..], &[0; 9]].concat()));
+    }
+    // A total length below the header's, with its checksum, in the shortest frame.
+    let whole = udp(Family::Inet, 64, 7);
+    for length in [0, 1, 19, 20, 27] {
+        let mut damaged = whole.clone();
+        let before = [damaged[16], damaged[17]];
+        let after = u16::to_be_bytes(length);
+        let check = checksum::update([damaged[24], damaged[25]], before, after);
+        damaged[16..18].copy_from_slice(&after);
+        damaged[24..26].copy_from_slice(&check);
+        frames.push((whole.clone(), damaged));
     }
     let damaged: Vec<_> = frames.iter().map(|(_, damaged)| (Side::Near, &damaged[..])).collect();
     let expected = router::forward("fast", "", &damaged);
