@@ -20,8 +20,8 @@ pub(super) struct NamedInterface {
     pub(super) interface: Interface,
 }
 
-/// Reads all interfaces. Interfaces in `open` are in use and keep their MACs and MTUs: their ports were
-/// opened with them, whatever the devices have now.
+/// Reads all interfaces. Interfaces in `open` are in use and keep the MACs and MTUs with which their
+/// ports were opened, also if the devices have others now.
 ///
 /// # Errors
 /// User errors, and devices that do not exist.

@@ -140,8 +140,8 @@ mod tests {
     use super::super::document::document;
     use super::super::findings::Findings;
     use super::super::store::{KernelFile, Plain};
+    use super::super::tests::executed;
     use super::*;
-    use fwdlab_model::record::ExecutedFunction;
     use fwdlab_results::document::FORMS;
 
     const CATALOGUE: &str = r#"
@@ -164,16 +164,6 @@ question = "What does a counter cost?"
 set_up = "count"
 undo = "flush"
 "#;
-
-    fn executed(functions: &[(&str, f64)]) -> Executed {
-        let function = |(name, instructions): &(&str, f64)| ExecutedFunction {
-            name: (*name).to_owned(),
-            bursts: vec![*instructions; 3],
-            ..ExecutedFunction::default()
-        };
-        let functions = functions.iter().map(function).collect();
-        Executed { packets: vec![100; 3], batch: 32, functions, ..Executed::default() }
-    }
 
     /// Plain forwarding executes 1000 instructions in the boot of single features, and 1040 in the
     /// boot of pairs. A tag costs 200, the short path saves 900 of `ip_forward`, and a counter costs

@@ -48,8 +48,8 @@ impl Progress {
 }
 
 /// Counts plain forwarding of a kernel and the features that its list lacks, and stores each. A guest
-/// that died, or does not forward as before after a feature was removed, is replaced with a new one. A feature that
-/// could not be counted is tried a second time.
+/// that died, or does not forward as before after a feature was removed, is replaced with a new one.
+/// A feature that could not be counted is tried a second time.
 ///
 /// # Errors
 /// If a guest doesn't boot or forward plainly, a result can't be stored, or another process counts

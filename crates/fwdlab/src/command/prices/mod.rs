@@ -2,7 +2,8 @@
 //!
 //! A catalogue declares the features ([`catalogue`]). Each kernel boots as a guest of QEMU, which
 //! sets up one feature after the other and counts ([`mod@measure`]); counts are stored per kernel
-//! ([`store`]), and evaluated together ([`findings`], [`history`], [`mod@interactions`], [`document`]).
+//! ([`store`]), and evaluated together ([`findings`], [`history`], [`mod@interactions`],
+//! [`document`]).
 
 mod catalogue;
 mod document;

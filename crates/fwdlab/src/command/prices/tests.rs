@@ -28,7 +28,7 @@ fn features() -> Vec<Feature> {
 }
 
 /// Counts of these functions, the same in each burst.
-fn executed(functions: &[(&str, f64)]) -> Executed {
+pub(super) fn executed(functions: &[(&str, f64)]) -> Executed {
     let function = |(name, instructions): &(&str, f64)| ExecutedFunction {
         name: (*name).to_owned(),
         bursts: vec![*instructions; 3],

@@ -1,8 +1,8 @@
 //! `iperf3 -J` and `--json-stream`: each test is a run, in bits per second.
 //!
 //! With `--json-stream-full-output` the report of a test follows its events; both have the same
-//! cookie and are one run. Read is `end.sum_received.bits_per_second`, or another sum by `--column`. Intervals are parts of
-//! a test. Tests of another protocol, direction or number of streams are other benchmarks. Source:
+//! cookie and are one run. Read is `end.sum_received.bits_per_second`, or another sum by `--column`.
+//! Intervals are parts of a test. Tests of another protocol, direction or number of streams are other benchmarks. Source:
 //! `src/iperf_api.c` of esnet/iperf (the report of results, `test_start`, `error`).
 
 use super::content::{Content, number, text};

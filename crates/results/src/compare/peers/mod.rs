@@ -2,7 +2,8 @@
 //!
 //! A reader returns benchmarks, each with one value per run, and counts everything else: runs that
 //! are left out by kind, and parts of runs (intervals, seconds), which are no replicates. A file of
-//! which most runs are unusable is refused. Each file here names its source of the format. Out of scope: files with summaries only, which contain no runs.
+//! which most runs are unusable is refused. Each file here names its source of the format. Out of
+//! scope: files with summaries only, which contain no runs.
 
 mod content;
 mod criterion;

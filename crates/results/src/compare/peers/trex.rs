@@ -1,8 +1,8 @@
 //! TRex: `get_stats()` of a stateless client as JSON. Each dump is a run: the packets per second
 //! that all ports receive.
 //!
-//! Dumps of one run, whose counters continue from dump to dump, are refused, in any order. `--column` selects
-//! another rate, or a counter for dumps that were written after the traffic; `--only` a port.
+//! Dumps of one run, whose counters continue from dump to dump, are refused, in any order. `--column`
+//! selects another rate, or a counter for dumps that were written after the traffic; `--only` a port.
 //! Source: `trex_port_stats.py` (`to_dict`) of cisco-system-traffic-generator/trex-core, and the
 //! keys `total` and `global` of `get_stats()`.
 
